@@ -1,0 +1,3 @@
+//! The `sirocco` executable.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The gateway role: sockets, RESP, routing to the rings.

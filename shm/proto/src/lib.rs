@@ -1,0 +1,1 @@
+//! The words that the processes share: catalogue, RESP, frames, slots, settings, error texts.

@@ -1,0 +1,1 @@
+//! The life of a process: plan, control channel, pinning, signals, logging.

@@ -1,0 +1,1 @@
+//! What two processes share in memory: segments, rings, doorbells, pages, arenas and journals.

@@ -1,0 +1,1 @@
+//! The storage worker role: one part of the keyspace.

@@ -1,0 +1,1 @@
+//! Starts servers and speaks transcripts to them.
