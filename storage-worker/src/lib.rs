@@ -1,1 +1,3 @@
 //! The storage worker role: one part of the keyspace.
+
+pub mod collections;
