@@ -1,1 +1,68 @@
-//! Load generator for RESP servers.
+//! `sirocco bench`: a load generator for any server that speaks RESP, and a comparison of servers.
+//!
+//! Three ways to measure, one subcommand each:
+//!   - `throughput`: closed loop; as much as the server can do;
+//!   - `latency`: open loop; fixed rates, with latency counted from the time a request was *meant*
+//!     to be sent, so that a slow server cannot hide its queue;
+//!   - `compare`: starts several servers, measures them in turn, and holds the results against what
+//!     must be reached.
+//!
+//! Why a generator of our own: on a small machine it shares the cores with the server, so whatever it
+//! costs is missing from the result. Requests are rendered before the run, keys are patched in place,
+//! replies are counted without being stored, and one thread drives all connections.
+
+#![forbid(unsafe_code)]
+
+mod client;
+mod closed_loop;
+mod connection;
+mod error;
+mod random;
+mod reply_skipper;
+#[cfg(test)]
+mod responder;
+mod tally;
+mod throughput;
+mod workload;
+
+use std::process::ExitCode;
+
+pub use client::Target;
+pub use closed_loop::{ClosedLoop, Extent, Observer, Outcome, Unobserved};
+pub use error::BenchError;
+pub use reply_skipper::{MalformedReply, Reply, ReplySkipper};
+pub use tally::{Latencies, Tally};
+pub use workload::{Command, Mix, Shape};
+
+/// Arguments of `sirocco bench`.
+#[derive(Debug, clap::Args)]
+pub struct BenchArgs {
+    /// What to measure.
+    #[command(subcommand)]
+    pub command: BenchCommand,
+}
+
+/// Ways to measure.
+#[derive(Debug, clap::Subcommand)]
+pub enum BenchCommand {
+    /// How much a server can do: closed loop, every connection always has a batch in flight
+    Throughput(throughput::ThroughputArgs),
+}
+
+/// Runs what `args` ask for; prints results on standard output and errors on standard error.
+pub fn run(args: BenchArgs) -> ExitCode {
+    let outcome = match args.command {
+        BenchCommand::Throughput(args) => throughput::run(&args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sirocco bench: {error}");
+            ExitCode::from(if matches!(error, BenchError::Usage(_)) {
+                2
+            } else {
+                1
+            })
+        }
+    }
+}
