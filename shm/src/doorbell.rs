@@ -9,9 +9,9 @@
 //!   sleep                               if 1: swap to 0, system call
 //! ```
 //!
-//! Why it cannot be missed: both store first, fence, then load. At least one of them sees the other's
-//! store: either the consumer finds the frame, or the producer finds the sleeper. The swap makes one
-//! system call enough however many producers ring.
+//! Why it cannot be missed: both store first, fence, then load. At least one of them sees the
+//! other's store: either the consumer finds the frame, or the producer finds the sleeper. The swap
+//! makes one system call enough however many producers ring.
 //!
 //! Protocol
 //!   B1  sleeping visible: as above, SeqCst fences on both sides.
@@ -23,8 +23,8 @@
 //!   ringer after swap     the same, and nobody else will make the call. For both, the supervisor
 //!                         sends an `alarm` to everybody after a death.
 //!
-//! Cost: a ring without sleeper is one fence and one load. A sleeping consumer costs one system call
-//! on each side.
+//! Cost: a ring without sleeper is one fence and one load. A sleeping consumer costs one system
+//! call on each side.
 //! Not here: spinning before sleep (the loops decide), which rings have news (`news`).
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -76,7 +76,8 @@ impl Doorbell {
         woken
     }
 
-    /// Producer, after publishing: wakes the consumer if it sleeps. True if that took a system call.
+    /// Producer, after publishing: wakes the consumer if it sleeps. True if that took a system
+    /// call.
     #[inline]
     pub fn ring(&self, via: &Bell) -> bool {
         fence(Ordering::SeqCst); // pairs with B1: sleeping visible

@@ -1,9 +1,9 @@
 //! `ShmError`: everything that can go wrong with shared memory, one variant per cause that an
 //! operator or a peer can act on.
 //!
-//! Who reacts: the supervisor when a segment cannot be made (report, give up the part), an attaching
-//! process when a segment is not what it expects (refuse), a running process when a position is out
-//! of bounds (detach the peer and let the supervisor replace it).
+//! Who reacts: the supervisor when a segment cannot be made (report, give up the part), an
+//! attaching process when a segment is not what it expects (refuse), a running process when a
+//! position is out of bounds (detach the peer and let the supervisor replace it).
 
 use std::fmt;
 

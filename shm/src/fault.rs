@@ -1,9 +1,9 @@
 //! Fault points: named steps of the shared-memory protocols at which a test kills the process.
 //!
 //! Why: "whoever dies, at whatever instruction, the others go on" is only worth something if it is
-//! tried. Each protocol header names its steps; a test arms one of them in a child (by [`arm`] or by
-//! the environment variable `SIROCCO_FAULT_POINT=<name>[:<nth time>]` and [`arm_from_environment`])
-//! and looks at what the survivor and the successor see.
+//! tried. Each protocol header names its steps; a test arms one of them in a child (by [`arm`] or
+//! by the environment variable `SIROCCO_FAULT_POINT=<name>[:<nth time>]` and
+//! [`arm_from_environment`]) and looks at what the survivor and the successor see.
 //!
 //! Cost: in debug builds, or with the feature `fault-points`, one load of a process-wide word per
 //! point. In other builds the points are compiled away.

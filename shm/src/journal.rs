@@ -10,15 +10,15 @@
 //!   page  log bytes, a ring mapped twice
 //! ```
 //!
-//! Why two lines: a line is eight words, and a process may die between any two of them. The idle one
-//! is filled, then one store makes it count. Why no checksum: the store is the only way a line can
-//! become the one that counts, and memory outlives the process as the process left it.
+//! Why two lines: a line is eight words, and a process may die between any two of them. The idle
+//! one is filled, then one store makes it count. Why no checksum: the store is the only way a line
+//! can become the one that counts, and memory outlives the process as the process left it.
 //!
 //! Protocol. One process writes; a successor, later, reads. There are no concurrent readers, so the
 //! orderings only have to keep stores in program order as seen after a death
 //!   J1  line before switch: the words of a line are stored before `commits` (Release).
-//!   J2  mark before mutation: `writing` is odd before the first store into the arena, and even only
-//!       after the last one (Release fences around the store).
+//!   J2  mark before mutation: `writing` is odd before the first store into the arena, and even
+//!       only after the last one (Release fences around the store).
 //!   J3  bytes before length: log bytes are stored before `length` (Release).
 //!
 //! What a successor finds after a death
@@ -35,6 +35,7 @@
 
 #![expect(unsafe_code, reason = "the mapped page and the bytes of the log ring")]
 
+use std::cell::Cell;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
@@ -103,8 +104,8 @@ pub struct Journal {
     log: NonNull<u8>,
     log_bytes: u64,
     /// Private copies: this process is the only writer.
-    writing: u64,
-    commits: u64,
+    writing: Cell<u64>,
+    commits: Cell<u64>,
     log_written: u64,
     log_length: u64,
     file_base: u64,
@@ -131,8 +132,8 @@ impl Journal {
     /// Opens a journal, with whatever a predecessor left in it.
     ///
     /// # Errors
-    /// As for [`Segment::open`]; [`ShmError::BadSize`] or [`ShmError::BadLength`] if its parts do not
-    /// fit; [`ShmError::CorruptPosition`] if the log's positions make no sense.
+    /// As for [`Segment::open`]; [`ShmError::BadSize`] or [`ShmError::BadLength`] if its parts do
+    /// not fit; [`ShmError::CorruptPosition`] if the log's positions make no sense.
     pub fn open(fd: OwnedFd, fingerprint: u64) -> Result<Self, ShmError> {
         let segment = Segment::open(fd, SegmentKind::Journal, fingerprint)?;
         let log_bytes = checked_log_bytes(segment.shape()[0])?;
@@ -155,8 +156,8 @@ impl Journal {
             page,
             log: log.base(),
             log_bytes: log_bytes as u64,
-            writing: 0,
-            commits: 0,
+            writing: Cell::new(0),
+            commits: Cell::new(0),
             log_written: 0,
             log_length: 0,
             file_base: 0,
@@ -185,8 +186,8 @@ impl Journal {
                 high: high.min(POSITION_MAX),
             });
         }
-        self.writing = writing;
-        self.commits = commits;
+        self.writing.set(writing);
+        self.commits.set(commits);
         self.log_written = written;
         self.log_length = length;
         self.file_base = base;
@@ -203,7 +204,7 @@ impl Journal {
     #[inline]
     #[must_use]
     pub fn writing(&self) -> u64 {
-        self.writing
+        self.writing.get()
     }
 
     /// Database and slot given to the last [`Journal::begin_write`].
@@ -216,27 +217,32 @@ impl Journal {
     /// Marks that the arena is about to be changed. Brackets do not nest: inside one, this only
     /// notes the new place.
     #[inline]
-    pub fn begin_write(&mut self, db: u32, slot: u32) {
-        self.writing |= 1;
+    pub fn begin_write(&self, db: u32, slot: u32) {
+        let writing = self.writing.get() | 1;
+        self.writing.set(writing);
         let page = self.page();
         page.writing.word[1].store(u64::from(db) << 32 | u64::from(slot), Ordering::Relaxed);
-        page.writing.word[0].store(self.writing, Ordering::Release); // pairs with J2: mark before mutation
+        // pairs with J2: mark before mutation
+        page.writing.word[0].store(writing, Ordering::Release);
         fence(Ordering::Release); // pairs with J2: mark before mutation
         point(FaultPoint::WriteBegun);
     }
 
     /// Marks that the arena is whole again. Without effect outside of a bracket.
     #[inline]
-    pub fn end_write(&mut self) {
-        self.writing += self.writing & 1;
-        self.page().writing.word[0].store(self.writing, Ordering::Release); // pairs with J2: mark before mutation
+    pub fn end_write(&self) {
+        let writing = self.writing.get();
+        let writing = writing.wrapping_add(writing & 1);
+        self.writing.set(writing);
+        // pairs with J2: mark before mutation
+        self.page().writing.word[0].store(writing, Ordering::Release);
         point(FaultPoint::WriteEnded);
     }
 
     /// Makes `line` the one that counts.
     #[inline]
-    pub fn commit(&mut self, line: &CommitLine) {
-        let next = self.commits.wrapping_add(1);
+    pub fn commit(&self, line: &CommitLine) {
+        let next = self.commits.get().wrapping_add(1);
         let page = self.page();
         let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
         let words = [
@@ -255,14 +261,15 @@ impl Journal {
         point(FaultPoint::CommitFilled);
         page.commits.word[0].store(next, Ordering::Release); // pairs with J1: line before switch
         point(FaultPoint::CommitSwitched);
-        self.commits = next;
+        self.commits.set(next);
     }
 
     /// The line that counts; all zero if there was no commit yet.
     #[must_use]
     pub fn last_commit(&self) -> CommitLine {
-        let line = &self.page().lines[(self.commits & 1) as usize];
-        let word = |index: usize| line.word[index].load(Ordering::Acquire); // pairs with J1: line before switch
+        let line = &self.page().lines[(self.commits.get() & 1) as usize];
+        // pairs with J1: line before switch
+        let word = |index: usize| line.word[index].load(Ordering::Acquire);
         let low = |index| (word(index) & u64::from(u32::MAX)) as u32;
         let high = |index| (word(index) >> 32) as u32;
         CommitLine {
@@ -295,8 +302,8 @@ impl Journal {
         }
         let offset = (self.log_length & (self.log_bytes - 1)) as usize;
         // SAFETY: S1, S2: the offset is below `log_bytes`, the length at most `log_bytes`, and the
-        // log is mapped twice. This value is the only writer; `bytes` cannot overlap, because slices
-        // of the log are only lent out for as long as `self` is borrowed.
+        // log is mapped twice. This value is the only writer; `bytes` cannot overlap, because
+        // slices of the log are only lent out for as long as `self` is borrowed.
         unsafe {
             let place = self.log.as_ptr().add(offset);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len());
@@ -343,7 +350,8 @@ impl Journal {
         unsafe { std::slice::from_raw_parts(self.log.as_ptr().add(offset), len) }
     }
 
-    /// The first `len` unwritten bytes are in the file now; [`Journal::file_offset`] moves with them.
+    /// The first `len` unwritten bytes are in the file now; [`Journal::file_offset`] moves with
+    /// them.
     ///
     /// # Panics
     /// If more is marked than was unwritten.
@@ -353,7 +361,8 @@ impl Journal {
             "marked more than was appended"
         );
         self.log_written += len as u64;
-        self.page().log_written.word[0].store(self.log_written, Ordering::Release); // pairs with J4: file knows
+        // pairs with J4: file knows
+        self.page().log_written.word[0].store(self.log_written, Ordering::Release);
     }
 
     /// Offset in the log's file up to which it is known to be written.
@@ -362,16 +371,18 @@ impl Journal {
         self.file_base.wrapping_add(self.log_written)
     }
 
-    /// From now on the log goes to another file, whose length is `offset`. Everything unwritten goes
-    /// there.
+    /// From now on the log goes to another file, whose length is `offset`. Everything unwritten
+    /// goes there.
     pub fn start_file(&mut self, offset: u64) {
         self.file_base = offset.wrapping_sub(self.log_written);
-        self.page().log_written.word[1].store(self.file_base, Ordering::Release); // pairs with J4: file knows
+        // pairs with J4: file knows
+        self.page().log_written.word[1].store(self.file_base, Ordering::Release);
     }
 
     #[inline]
     fn store_log_length(&self) {
-        self.page().log_length.word[0].store(self.log_length, Ordering::Release); // pairs with J3: bytes before length
+        // pairs with J3: bytes before length
+        self.page().log_length.word[0].store(self.log_length, Ordering::Release);
     }
 
     #[inline]

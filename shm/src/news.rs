@@ -41,15 +41,15 @@ impl<'a> News<'a> {
         Self { flags, links }
     }
 
-    /// Consumer: only the first `links` positions are in use; the walks below stop there. Until it is
-    /// set (or if it is 0) all positions are walked.
+    /// Consumer: only the first `links` positions are in use; the walks below stop there. Until it
+    /// is set (or if it is 0) all positions are walked.
     pub fn set_links(&self, links: usize) {
         self.links
             .store(links.min(NEWS_POSITIONS) as u32, Ordering::Relaxed);
     }
 
-    /// Producer, after publishing and before ringing: there is news at `position`. A position beyond
-    /// the last is ignored.
+    /// Producer, after publishing and before ringing: there is news at `position`. A position
+    /// beyond the last is ignored.
     #[inline]
     pub fn announce(&self, position: usize) {
         if let Some(flag) = self.flags.get(position) {
@@ -66,7 +66,8 @@ impl<'a> News<'a> {
         let Some(flag) = self.flags.get(position) else {
             return false;
         };
-        flag.load(Ordering::Relaxed) != 0 && flag.swap(0, Ordering::AcqRel) != 0 // pairs with N1: news visible
+        // pairs with N1: news visible
+        flag.load(Ordering::Relaxed) != 0 && flag.swap(0, Ordering::AcqRel) != 0
     }
 
     /// Consumer: whether there is news anywhere. Takes nothing down.

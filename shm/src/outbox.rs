@@ -14,8 +14,8 @@
 //! Why parts wait for the consumer: a frame in parts counts as received with its last part. The
 //! sender keeps it until the consumer has released that part, and lets nothing else into the ring
 //! behind it until then. So when the consumer dies half-way, the ring holds nothing but leftover
-//! parts, which the successor skips, and [`Outbox::resend`] sends the frame again from its start; the
-//! order of frames stays what it was.
+//! parts, which the successor skips, and [`Outbox::resend`] sends the frame again from its start;
+//! the order of frames stays what it was.
 //!
 //! Invariants
 //!   O1  The ring holds a prefix of all frames placed; what waits comes after it, in order.
@@ -23,8 +23,8 @@
 //!
 //! Cost: the common case is one compare more than writing to the ring directly. A frame that waits
 //! costs one allocation and one copy.
-//! Not here: who is told to stop sending (the caller looks at `len_bytes`), the part header's format
-//! (the caller's [`Fragments`]).
+//! Not here: who is told to stop sending (the caller looks at `len_bytes`), the part header's
+//! format (the caller's [`Fragments`]).
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -209,9 +209,9 @@ impl<F: Fragments> Outbox<F> {
         false
     }
 
-    /// The consumer was replaced and its successor has attached (not earlier: attaching is what shows
-    /// how far the dead one really came): a frame in parts that was not wholly taken is sent again
-    /// from its start. Nothing else is: whole frames are still in the ring for the successor.
+    /// The consumer was replaced and its successor has attached (not earlier: attaching is what
+    /// shows how far the dead one really came): a frame in parts that was not wholly taken is sent
+    /// again from its start. Nothing else is: whole frames are still in the ring for the successor.
     pub fn resend(&mut self, ring: &mut RingProducer) {
         ring.free();
         if self.last_part_end.is_none_or(|end| ring.consumed() < end) {

@@ -3,14 +3,14 @@
 //! ```text
 //!   0     header 64, shape = [kind | index << 32, counters, 0]
 //!   128   doorbell                                        rung by every producer, own lines
-//!   256   generation u64 | pid u32 | state u32 | links u32  written by the owner and the supervisor
-//!   384   control words, 32 x u64                          flags that must not wait in a ring
-//!   640   news, 256 x u8                                   one byte per link of the owner
+//!   256   generation u64 | pid u32 | state u32 | links u32  written by the owner and the
+//!   supervisor 384   control words, 32 x u64                          flags that must not wait in
+//!   a ring 640   news, 256 x u8                                   one byte per link of the owner
 //!   896   counters, n x u64                                written by the owner, read by INFO
 //! ```
 //!
-//! Invariants: counters have a single writer, so `add` is a load and a store. The number of counters
-//! is checked at attach and kept in private memory.
+//! Invariants: counters have a single writer, so `add` is a load and a store. The number of
+//! counters is checked at attach and kept in private memory.
 //! Cost: 896 bytes and 8 per counter; reading never sends a message.
 
 #![expect(unsafe_code, reason = "references to atomics in the mapped page")]
@@ -76,7 +76,8 @@ pub struct Party {
     _mapping: Mapping,
 }
 
-// SAFETY: the page consists of atomics (S6) that live as long as the mapping in the same value (S1).
+// SAFETY: the page consists of atomics (S6) that live as long as the mapping in the same value
+// (S1).
 unsafe impl Send for Party {}
 // SAFETY: as above.
 unsafe impl Sync for Party {}
@@ -105,8 +106,8 @@ impl Party {
     /// Opens the page of a party from its descriptor.
     ///
     /// # Errors
-    /// As for [`Segment::open`]; [`ShmError::BadSize`] or [`ShmError::BadLength`] if its counters do
-    /// not fit into it.
+    /// As for [`Segment::open`]; [`ShmError::BadSize`] or [`ShmError::BadLength`] if its counters
+    /// do not fit into it.
     pub fn open(fd: OwnedFd, fingerprint: u64) -> Result<Self, ShmError> {
         let segment = Segment::open(fd, SegmentKind::Party, fingerprint)?;
         let count = checked_counters(segment.shape()[1])?;

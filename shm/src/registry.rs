@@ -188,7 +188,8 @@ impl RegistrySegment {
         }
         self.page().lengths.length[which].store(content.len() as u64, Ordering::Relaxed);
         point(FaultPoint::RegistryFilled);
-        self.page().head.version.store(version, Ordering::Release); // pairs with G1: content before version
+        // pairs with G1: content before version
+        self.page().head.version.store(version, Ordering::Release);
         Ok(version)
     }
 
@@ -215,7 +216,8 @@ impl RegistrySegment {
     }
 
     fn buffer(&self, which: usize) -> &[AtomicU64] {
-        // SAFETY: S1, S2, S6: two times `capacity` atomics lie inside the mapping (checked in `map`).
+        // SAFETY: S1, S2, S6: two times `capacity` atomics lie inside the mapping (checked in
+        // `map`).
         let both = unsafe { std::slice::from_raw_parts(self.words.as_ptr(), 2 * self.capacity) };
         &both[which * self.capacity..][..self.capacity]
     }

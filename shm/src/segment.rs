@@ -10,9 +10,10 @@
 //!   | magic  | layout   | kind | fingerprint | length | shape[0..3]         | unused |
 //!       8         4        4         8           8         3 x 8                8
 //! ```
-//! `length` counts the whole file with header; `shape` are the sizes that the kind needs to find its
-//! parts. The header is written once, before the descriptor is handed to anybody, and read once, at
-//! attach; the copy in private memory is what is used, so later garbage in it does no harm.
+//! `length` counts the whole file with header; `shape` are the sizes that the kind needs to find
+//! its parts. The header is written once, before the descriptor is handed to anybody, and read
+//! once, at attach; the copy in private memory is what is used, so later garbage in it does no
+//! harm.
 //!
 //! Cost: creating takes 4 system calls, opening 3. Memory comes with the first touch, unless the
 //! kind reserves it.

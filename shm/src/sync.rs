@@ -1,8 +1,8 @@
 //! The only file that names an atomic: the standard library's, or loom's under `--cfg loom`.
 //!
-//! Why: the ring and the doorbell must be model-checked as they are, not as a copy. A loom atomic is
-//! a handle to loom's bookkeeping and must be constructed inside the model, so it can never lie over
-//! mapped memory: the model uses `ring::heap` instead of a segment.
+//! Why: the ring and the doorbell must be model-checked as they are, not as a copy. A loom atomic
+//! is a handle to loom's bookkeeping and must be constructed inside the model, so it can never lie
+//! over mapped memory: the model uses `ring::heap` instead of a segment.
 //!
 //! [`Futex`] is the word that a process sleeps on. Its model version takes a lock around "compare,
 //! then sleep", as the kernel does, so a lost wake-up is found by loom as a deadlock.
@@ -47,16 +47,16 @@ impl Futex {
 
 #[cfg(not(loom))]
 impl Futex {
-    /// Sleeps while the word equals `expected`, until woken or until `timeout` (for ever if `None`).
-    /// Returns false if the time ran out. May return early for no reason, as futexes do.
+    /// Sleeps while the word equals `expected`, until woken or until `timeout` (for ever if
+    /// `None`). Returns false if the time ran out. May return early for no reason, as futexes do.
     pub fn wait(&self, expected: u32, timeout: Option<Duration>) -> bool {
         let limit = timeout.map(|time| libc::timespec {
             tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
             tv_nsec: libc::c_long::from(time.subsec_nanos()),
         });
         let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: the word is a live, aligned u32 and `limit` is null or a live timespec; the kernel
-        // reads both during the call only. Not private: the waker is another process.
+        // SAFETY: the word is a live, aligned u32 and `limit` is null or a live timespec; the
+        // kernel reads both during the call only. Not private: the waker is another process.
         let outcome = unsafe {
             libc::syscall(
                 libc::SYS_futex,

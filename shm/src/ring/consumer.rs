@@ -88,8 +88,8 @@ impl RingConsumer {
         self.memory.keep.track_read(self.head, len);
         let offset = (self.head & self.mask) as usize;
         // SAFETY: S1, S2: the offset is below the capacity and `len` is at most the capacity (C1),
-        // and the data is mapped twice, so the range lies inside. S4: it is the consumer's part, and
-        // the borrow ends before the head can move.
+        // and the data is mapped twice, so the range lies inside. S4: it is the consumer's part,
+        // and the borrow ends before the head can move.
         unsafe {
             let start = self.memory.data.as_ptr().add(offset);
             std::slice::from_raw_parts(start, len)
@@ -124,8 +124,8 @@ impl RingConsumer {
     }
 
     /// Gives everything consumed back to the producer. True if the producer asked to be rung for
-    /// space: then ring it. The first call after attaching always says so, because a predecessor may
-    /// have died before it rang: make it right after attaching.
+    /// space: then ring it. The first call after attaching always says so, because a predecessor
+    /// may have died before it rang: make it right after attaching.
     #[inline]
     pub fn release(&mut self) -> bool {
         if self.head == self.released {

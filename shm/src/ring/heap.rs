@@ -3,8 +3,8 @@
 //!
 //! Why not over mapped memory: a loom atomic is a handle to loom's bookkeeping, not the value.
 //!
-//! What differs from the mapped ring: the second half of the data is no second view of the first, so
-//! `commit` copies what was written into the other half. And each 8-byte word of the ring has a
+//! What differs from the mapped ring: the second half of the data is no second view of the first,
+//! so `commit` copies what was written into the other half. And each 8-byte word of the ring has a
 //! tracked cell that is written with every slice given to the producer and read with every slice
 //! given to the consumer: a missing ordering is reported as a race on that cell.
 

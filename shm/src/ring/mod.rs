@@ -1,8 +1,8 @@
 //! A ring of bytes with one producer and one consumer in different processes.
 //!
 //! Why bytes and not fixed records: frames are 40 bytes to a quarter of the ring, and a reply is
-//! written in place, straight into the ring. Why the pages are mapped twice: a frame never wraps, so
-//! every frame is one slice on both sides.
+//! written in place, straight into the ring. Why the pages are mapped twice: a frame never wraps,
+//! so every frame is one slice on both sides.
 //!
 //! ```text
 //!   position (u64, only grows)      head                tail           head + capacity
@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Protocol, with the names that both ends of an ordering carry
-//!   R1  tail visible: the producer stores the tail with Release after the bytes; the consumer loads
-//!       it with Acquire before it reads them.
+//!   R1  tail visible: the producer stores the tail with Release after the bytes; the consumer
+//!       loads it with Acquire before it reads them.
 //!   R2  head visible: the consumer stores the head with Release after it has read; the producer
 //!       loads it with Acquire before it overwrites.
 //!   R3  space asked: the producer stores `want_space`, fences, loads the head once more; the
@@ -31,14 +31,14 @@
 //!   producer after R1    the frame, whole. Nobody may have rung: the supervisor rings everybody
 //!                        after a death (`Doorbell::alarm`).
 //!   producer after R3    a word that asks; the consumer clears it at its next release.
-//!   consumer before R2   the producer sees the old head; a successor gets the same frames again, or
-//!                        goes on where its commit line says.
+//!   consumer before R2   the producer sees the old head; a successor gets the same frames again,
+//!                        or goes on where its commit line says.
 //!   consumer after R2    the space. The answer to `want_space` may be missing: as above, the
 //!                        supervisor rings everybody, and a successor's first release says so too.
 //!
 //! Cost: `reserve`, `commit`, `readable` and `consume` touch private memory only (a compare and an
-//! addition each); `publish` is one store; `refresh` one load of the peer's line; `release` one store
-//! and one fence. Two cache lines move per batch, not per frame.
+//! addition each); `publish` is one store; `refresh` one load of the peer's line; `release` one
+//! store and one fence. Two cache lines move per batch, not per frame.
 //! Not here: sleeping and waking (`doorbell`), frames bigger than a quarter (`outbox`).
 
 mod consumer;
@@ -57,8 +57,8 @@ use crate::sync::AtomicU64;
 pub use consumer::RingConsumer;
 pub use producer::RingProducer;
 
-/// Positions start at 0 and grow by bytes; at 10 GB/s this is reached after 14 years. Beyond it lies
-/// damage, and below it sums of a position and a length cannot overflow.
+/// Positions start at 0 and grow by bytes; at 10 GB/s this is reached after 14 years. Beyond it
+/// lies damage, and below it sums of a position and a length cannot overflow.
 pub(crate) const POSITION_MAX: u64 = 1 << 62;
 
 /// One shared word on its own pair of cache lines: processors fetch lines in pairs of 64 bytes.

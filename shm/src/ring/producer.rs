@@ -1,8 +1,8 @@
 //! The writing end of a ring: reserve, fill, commit; publish once per batch.
 //!
 //! Invariants
-//!   P1  `published <= tail <= limit`, and `limit` is a head that was really seen plus the capacity.
-//!       So `tail..limit` is ours to write (S4) and `limit - tail` never underflows.
+//!   P1  `published <= tail <= limit`, and `limit` is a head that was really seen plus the
+//!       capacity. So `tail..limit` is ours to write (S4) and `limit - tail` never underflows.
 
 #![expect(unsafe_code, reason = "slices of the ring and of its control words")]
 
@@ -173,8 +173,8 @@ impl RingProducer {
     }
 
     /// Asks the consumer to ring when it has released something. Afterwards look at
-    /// [`RingProducer::free`] once more: the space may just have come. Whenever rung, try again and,
-    /// if it is still not enough, ask again.
+    /// [`RingProducer::free`] once more: the space may just have come. Whenever rung, try again
+    /// and, if it is still not enough, ask again.
     pub fn want_space(&mut self) {
         self.control().want_space.word.store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst); // pairs with R3: space asked
@@ -234,8 +234,8 @@ impl RingProducer {
         self.memory.keep.track_write(position, len);
         let offset = (position & self.mask) as usize;
         // SAFETY: S1, S2: the offset is below the capacity and `len` is at most the capacity, and
-        // the data is mapped twice, so the range lies inside. S4, P1: it is the producer's part, and
-        // the exclusive borrow ends before the tail can move.
+        // the data is mapped twice, so the range lies inside. S4, P1: it is the producer's part,
+        // and the exclusive borrow ends before the tail can move.
         unsafe {
             let start = self.memory.data.as_ptr().add(offset);
             std::slice::from_raw_parts_mut(start, len)
