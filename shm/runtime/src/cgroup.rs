@@ -28,7 +28,10 @@ pub fn limits() -> Limits {
 
 /// The limits of a process whose `/proc/…/cgroup` has the text `groups`, in a tree at `root`.
 pub fn limits_in(root: &Path, groups: &str) -> Limits {
-    let mut limits = Limits { cpus: None, memory_left: None };
+    let mut limits = Limits {
+        cpus: None,
+        memory_left: None,
+    };
     for line in groups.lines() {
         let mut parts = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
@@ -89,7 +92,11 @@ fn ancestors(tree: PathBuf, path: &str) -> Vec<PathBuf> {
 }
 
 fn number(folder: &Path, file: &str) -> Option<f64> {
-    fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()
+    fs::read_to_string(folder.join(file))
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
 }
 
 fn cpu_max(folder: &Path) -> Option<f64> {
@@ -99,7 +106,10 @@ fn cpu_max(folder: &Path) -> Option<f64> {
 }
 
 fn cfs_quota(folder: &Path) -> Option<f64> {
-    ratio(number(folder, "cpu.cfs_quota_us")?, number(folder, "cpu.cfs_period_us")?)
+    ratio(
+        number(folder, "cpu.cfs_quota_us")?,
+        number(folder, "cpu.cfs_period_us")?,
+    )
 }
 
 fn ratio(quota: f64, period: f64) -> Option<f64> {
@@ -110,7 +120,11 @@ fn memory(folder: &Path, limit: &str, used: &str) -> Option<u64> {
     // Version 1 says "no limit" with a number near 2^63.
     const NO_LIMIT: u64 = 1 << 60;
     let read = |file: &str| -> Option<u64> {
-        fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()
+        fs::read_to_string(folder.join(file))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
     };
     let limit = read(limit).filter(|bytes| *bytes < NO_LIMIT)?;
     Some(limit.saturating_sub(read(used).unwrap_or(0)))
@@ -142,8 +156,20 @@ mod tests {
             ],
         );
         let limits = limits_in(&root, "0::/a/b\n");
-        assert_eq!(limits, Limits { cpus: Some(1.5), memory_left: Some(600) });
-        assert_eq!(limits_in(&root, "0::/elsewhere\n"), Limits { cpus: None, memory_left: None });
+        assert_eq!(
+            limits,
+            Limits {
+                cpus: Some(1.5),
+                memory_left: Some(600)
+            }
+        );
+        assert_eq!(
+            limits_in(&root, "0::/elsewhere\n"),
+            Limits {
+                cpus: None,
+                memory_left: None
+            }
+        );
         fs::remove_dir_all(root).unwrap();
     }
 
@@ -159,7 +185,13 @@ mod tests {
             ],
         );
         let limits = limits_in(&root, "4:memory:/x\n1:cpu,cpuacct:/x\n0::/\n");
-        assert_eq!(limits, Limits { cpus: Some(2.0), memory_left: None });
+        assert_eq!(
+            limits,
+            Limits {
+                cpus: Some(2.0),
+                memory_left: None
+            }
+        );
         fs::remove_dir_all(root).unwrap();
     }
 }

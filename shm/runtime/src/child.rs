@@ -158,7 +158,10 @@ impl Child {
     /// If this process was not started by a supervisor of the same build.
     pub fn from_control_socket() -> Result<Self, ChildError> {
         signals::block_in_this_thread().map_err(|errno| ChildError::System(errno.into()))?;
-        let socket = std::io::stdin().as_fd().try_clone_to_owned().map_err(ChildError::System)?;
+        let socket = std::io::stdin()
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(ChildError::System)?;
         let null = std::fs::File::open("/dev/null").map_err(ChildError::System)?;
         nix::unistd::dup2_stdin(&null).map_err(|errno| ChildError::System(errno.into()))?;
         Self::from_socket(socket)
@@ -186,7 +189,14 @@ impl Child {
         let fd = take(&mut descriptors, &Descriptor::Registry)?;
         let registry = Arc::new(RegistrySegment::open(fd, plan.fingerprints.system)?);
         let (version, current) = read_registry(&registry)?;
-        Ok(Self { plan, descriptors, socket: Arc::new(socket), registry, version, current })
+        Ok(Self {
+            plan,
+            descriptors,
+            socket: Arc::new(socket),
+            registry,
+            version,
+            current,
+        })
     }
 
     /// What this process is told to be.
@@ -213,8 +223,7 @@ impl Child {
 
     /// Takes every TCP listener of a thread, with its address.
     pub fn take_tcp_listeners(&mut self, of: u32) -> Vec<(String, OwnedFd)> {
-        let is_it =
-            |(which, _): &mut (Descriptor, OwnedFd)| matches!(which, Descriptor::TcpListener { thread, .. } if *thread == of);
+        let is_it = |(which, _): &mut (Descriptor, OwnedFd)| matches!(which, Descriptor::TcpListener { thread, .. } if *thread == of);
         let taken = self.descriptors.extract_if(.., is_it);
         taken
             .filter_map(|(which, fd)| match which {
@@ -318,7 +327,10 @@ impl ControlReceiver {
 
     fn lost(&mut self, reason: &str) -> ChildEvent {
         let timeout = self.settings.supervisor_timeout();
-        tracing::warn!(reason, "the supervisor is gone; serving goes on for {timeout} s");
+        tracing::warn!(
+            reason,
+            "the supervisor is gone; serving goes on for {timeout} s"
+        );
         self.socket = None;
         self.lost_at = Some(Instant::now());
         // From here on nobody else translates these signals into a drain.
@@ -338,7 +350,9 @@ impl ControlReceiver {
         }
         self.lost_at = Some(Instant::now());
         tracing::warn!("no supervisor for {timeout} s: finishing");
-        Some(ChildEvent::Drain { within: Duration::from_secs(10) })
+        Some(ChildEvent::Drain {
+            within: Duration::from_secs(10),
+        })
     }
 
     fn event(
@@ -365,20 +379,33 @@ impl ControlReceiver {
             ToChild::DetachLink { link } => ChildEvent::DetachLink { link },
             ToChild::Peer { party } => {
                 expect_count(&fds, 1)?;
-                ChildEvent::Peer { party, page: fds.remove(0) }
+                ChildEvent::Peer {
+                    party,
+                    page: fds.remove(0),
+                }
             }
-            ToChild::PeerState { party, generation, state } => {
-                ChildEvent::PeerState { party, generation, state }
-            }
+            ToChild::PeerState {
+                party,
+                generation,
+                state,
+            } => ChildEvent::PeerState {
+                party,
+                generation,
+                state,
+            },
             ToChild::Registry { .. } => {
                 let (version, (registry, settings)) = read_registry(&self.registry)?;
                 self.settings = Arc::clone(&settings);
-                ChildEvent::Registry { version, registry, settings }
+                ChildEvent::Registry {
+                    version,
+                    registry,
+                    settings,
+                }
             }
             ToChild::Reply { request, result } => ChildEvent::Reply { request, result },
-            ToChild::Drain { within_ms } => {
-                ChildEvent::Drain { within: Duration::from_millis(within_ms) }
-            }
+            ToChild::Drain { within_ms } => ChildEvent::Drain {
+                within: Duration::from_millis(within_ms),
+            },
         }))
     }
 }
@@ -406,7 +433,11 @@ fn expect_count(fds: &[OwnedFd], want: usize) -> Result<(), ChildError> {
     if fds.len() == want {
         return Ok(());
     }
-    Err(ControlError::DescriptorCount { found: fds.len(), want }.into())
+    Err(ControlError::DescriptorCount {
+        found: fds.len(),
+        want,
+    }
+    .into())
 }
 
 /// Whether the socket has something to read (or is closed) within the time.

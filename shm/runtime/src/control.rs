@@ -40,7 +40,10 @@ impl fmt::Display for ControlError {
             Self::Malformed(error) => write!(f, "control message not understood: {error}"),
             Self::Closed => write!(f, "control socket closed"),
             Self::DescriptorCount { found, want } => {
-                write!(f, "control message with {found} descriptors instead of {want}")
+                write!(
+                    f,
+                    "control message with {found} descriptors instead of {want}"
+                )
             }
         }
     }

@@ -23,7 +23,9 @@ pub fn allowed() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else {
         return vec![0];
     };
-    (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect()
+    (0..CpuSet::count())
+        .filter(|cpu| set.is_set(*cpu).unwrap_or(false))
+        .collect()
 }
 
 /// Binds this thread to one processor.
@@ -40,7 +42,11 @@ pub fn pin_this_thread(cpu: usize) -> Result<(), nix::errno::Errno> {
 pub fn usable_cores(allowed: usize, quota: Option<f64>) -> usize {
     let capped = match quota {
         // Quotas are small positive numbers.
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "see above"
+        )]
         Some(quota) => allowed.min(quota.max(1.0) as usize),
         None => allowed,
     };
@@ -64,10 +70,15 @@ pub fn counts(cores: usize, gateway_threads: usize, storage_workers: usize) -> C
     };
     let spare = usize::from(cores >= 4);
     let threads = match gateway_threads {
-        0 => cores.saturating_sub(workers + spare).clamp(1, PARTS_BY_RULE_MAX),
+        0 => cores
+            .saturating_sub(workers + spare)
+            .clamp(1, PARTS_BY_RULE_MAX),
         explicit => explicit,
     };
-    Counts { gateway_threads: threads, storage_workers: workers }
+    Counts {
+        gateway_threads: threads,
+        storage_workers: workers,
+    }
 }
 
 /// Who runs where; `None` leaves it to the kernel.
@@ -91,10 +102,15 @@ pub fn assign(pin: Pin, allowed: &[usize], cores: usize, counts: Counts) -> Assi
     };
     let mut processors = allowed.iter().rev().copied().cycle();
     let mut take = |count: usize| -> Vec<Option<usize>> {
-        (0..count).map(|_| if bind { processors.next() } else { None }).collect()
+        (0..count)
+            .map(|_| if bind { processors.next() } else { None })
+            .collect()
     };
     let storage_workers = take(counts.storage_workers);
-    Assignment { gateway_threads: take(counts.gateway_threads), storage_workers }
+    Assignment {
+        gateway_threads: take(counts.gateway_threads),
+        storage_workers,
+    }
 }
 
 #[cfg(test)]
@@ -113,7 +129,13 @@ mod tests {
         assert_eq!(by_rule(4), (2, 1));
         assert_eq!(by_rule(8), (5, 2));
         assert_eq!(by_rule(32), (23, 8));
-        assert_eq!(counts(2, 8, 8), Counts { gateway_threads: 8, storage_workers: 8 });
+        assert_eq!(
+            counts(2, 8, 8),
+            Counts {
+                gateway_threads: 8,
+                storage_workers: 8
+            }
+        );
     }
 
     #[test]

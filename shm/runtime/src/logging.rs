@@ -29,7 +29,10 @@ static LEVEL: OnceLock<reload::Handle<LevelFilter, tracing_subscriber::Registry>
 /// Starts logging for this process under a name. Later calls do nothing.
 pub fn start(process: &str) {
     let (filter, handle) = reload::Layer::new(LevelFilter::INFO);
-    let lines = Lines { process: process.to_string(), pid: std::process::id() };
+    let lines = Lines {
+        process: process.to_string(),
+        pid: std::process::id(),
+    };
     let subscriber = tracing_subscriber::registry().with(filter).with(lines);
     if tracing::subscriber::set_global_default(subscriber).is_ok() {
         // The handle is set once because the subscriber is.
@@ -61,7 +64,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         let line = format!(
             "{} {:>6} {} {:<5} {}{}\n",
             utc(now.as_secs(), now.subsec_millis()),
@@ -112,7 +117,11 @@ fn utc(seconds: u64, millis: u32) -> String {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
     let year = era * 400 + year_of_era + u64::from(month <= 2);
     let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")

@@ -41,12 +41,18 @@ pub struct PartyId {
 impl PartyId {
     /// The gateway thread with this number.
     pub fn gateway_thread(index: u32) -> Self {
-        Self { role: Role::Gateway, index }
+        Self {
+            role: Role::Gateway,
+            index,
+        }
     }
 
     /// The storage worker with this number.
     pub fn storage_worker(index: u32) -> Self {
-        Self { role: Role::StorageWorker, index }
+        Self {
+            role: Role::StorageWorker,
+            index,
+        }
     }
 }
 

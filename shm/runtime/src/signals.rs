@@ -12,7 +12,12 @@ use nix::sys::signal::{SigSet, Signal};
 
 fn set() -> SigSet {
     let mut set = SigSet::empty();
-    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
+    for signal in [
+        Signal::SIGTERM,
+        Signal::SIGINT,
+        Signal::SIGHUP,
+        Signal::SIGQUIT,
+    ] {
         set.add(signal);
     }
     set
