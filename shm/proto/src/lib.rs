@@ -1,3 +1,42 @@
-//! The words that the processes share: catalogue, RESP, frames, slots, settings, error texts.
+//! The words that the processes share. Two processes agree on nothing that is not in here.
+//!
+//! Why a crate of its own: a gateway must know everything *about* a command (does it exist, which
+//! arguments are keys, where does it run) without linking the code that runs it, and a worker must
+//! write exactly the bytes that a client expects without knowing about sockets. Both read the same
+//! tables and the same codecs from here.
+//!
+//! ```text
+//!   catalogue   one row per command; lookup by name, key extraction, routes, fingerprint
+//!   frame       what travels over a ring: headers, packed arguments
+//!   resp        what travels over a socket: request parser, reply writer, reply reader
+//!   number      integers and floating point to text and back, digit for digit as Redis does it
+//!   slot, glob  key to slot; the one glob matcher
+//!   error       every error text that a client can see
+//!   counters    places in a statistics page
+//!   settings    one row per setting
+//!   registry    what the supervisor publishes for everybody
+//!   ids, time, limits
+//! ```
+//!
+//! Invariants
+//!   - No unsafe code, no I/O, no clock, no thread, no global mutable state: every function maps
+//!     bytes and numbers to bytes and numbers.
+//!   - Nothing that comes from a socket or from shared memory makes a function in here panic.
+//!
+//! Not here: memory (`shm`), the life of a process (`runtime`), what a command does (the processes).
+#![forbid(unsafe_code)]
+
+pub mod catalogue;
+pub mod counters;
+pub mod error;
+pub mod frame;
+pub mod ids;
+pub mod limits;
+pub mod number;
 pub mod registry;
+pub mod resp;
 pub mod settings;
+pub mod slot;
+pub mod time;
+
+pub use error::CommandError;

@@ -1,0 +1,497 @@
+//! The arguments of commands as COMMAND DOCS describes them: a small language to write trees in, and
+//! the trees that are used by more than one command or too long for a row.
+//!
+//! ```text
+//!   key("key")                     a key, found by the first key specification
+//!   string("value").optional()     [value]
+//!   int("count").token("COUNT")    COUNT count
+//!   word("NX")                     the word NX itself
+//!   one_of("condition", &[..])     alternatives
+//!   block("data", &[..])           all of them, in this order
+//! ```
+
+/// What stands in the place of an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgumentKind {
+    /// Any bytes.
+    String,
+    /// An integer.
+    Integer,
+    /// A floating point number.
+    Double,
+    /// The name of a key; holds the number of its key specification.
+    Key(u8),
+    /// A glob pattern.
+    Pattern,
+    /// A point in time, in seconds or milliseconds since 1970.
+    UnixTime,
+    /// A fixed word.
+    Token,
+    /// One of the inner arguments.
+    OneOf,
+    /// All inner arguments.
+    Block,
+}
+
+impl ArgumentKind {
+    /// As COMMAND DOCS shows it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Double => "double",
+            Self::Key(_) => "key",
+            Self::Pattern => "pattern",
+            Self::UnixTime => "unix-time",
+            Self::Token => "pure-token",
+            Self::OneOf => "oneof",
+            Self::Block => "block",
+        }
+    }
+}
+
+/// One argument, or a group of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Argument {
+    /// What it is.
+    pub kind: ArgumentKind,
+    /// Its name; empty: the token in lower case.
+    pub name: &'static str,
+    /// What documentation prints for it; empty: the name.
+    pub display: &'static str,
+    /// The word in front of it, empty if there is none.
+    pub token: &'static str,
+    /// Version that introduced it, empty if it is as old as the command.
+    pub since: &'static str,
+    /// Version since which it should not be used, empty if it may.
+    pub deprecated_since: &'static str,
+    /// It may be left out.
+    pub optional: bool,
+    /// It may be repeated.
+    pub multiple: bool,
+    /// Its token is repeated too.
+    pub multiple_token: bool,
+    /// Inner arguments of a group.
+    pub inner: &'static [Argument],
+}
+
+const fn argument(kind: ArgumentKind, name: &'static str, inner: &'static [Argument]) -> Argument {
+    Argument {
+        kind,
+        name,
+        display: "",
+        token: "",
+        since: "",
+        deprecated_since: "",
+        optional: false,
+        multiple: false,
+        multiple_token: false,
+        inner,
+    }
+}
+
+pub(super) const fn string(name: &'static str) -> Argument {
+    argument(ArgumentKind::String, name, &[])
+}
+
+pub(super) const fn int(name: &'static str) -> Argument {
+    argument(ArgumentKind::Integer, name, &[])
+}
+
+pub(super) const fn double(name: &'static str) -> Argument {
+    argument(ArgumentKind::Double, name, &[])
+}
+
+pub(super) const fn key(name: &'static str) -> Argument {
+    argument(ArgumentKind::Key(0), name, &[])
+}
+
+/// A key found by key specification number `area`.
+pub(super) const fn key_of(area: u8, name: &'static str) -> Argument {
+    argument(ArgumentKind::Key(area), name, &[])
+}
+
+pub(super) const fn pattern(name: &'static str) -> Argument {
+    argument(ArgumentKind::Pattern, name, &[])
+}
+
+pub(super) const fn unix_time(name: &'static str) -> Argument {
+    argument(ArgumentKind::UnixTime, name, &[])
+}
+
+pub(super) const fn word(token: &'static str) -> Argument {
+    argument(ArgumentKind::Token, "", &[]).token(token)
+}
+
+pub(super) const fn one_of(name: &'static str, inner: &'static [Argument]) -> Argument {
+    argument(ArgumentKind::OneOf, name, inner)
+}
+
+pub(super) const fn block(name: &'static str, inner: &'static [Argument]) -> Argument {
+    argument(ArgumentKind::Block, name, inner)
+}
+
+impl Argument {
+    pub(super) const fn token(mut self, token: &'static str) -> Self {
+        self.token = token;
+        self
+    }
+
+    pub(super) const fn display(mut self, display: &'static str) -> Self {
+        self.display = display;
+        self
+    }
+
+    pub(super) const fn since(mut self, since: &'static str) -> Self {
+        self.since = since;
+        self
+    }
+
+    pub(super) const fn deprecated_since(mut self, version: &'static str) -> Self {
+        self.deprecated_since = version;
+        self
+    }
+
+    pub(super) const fn optional(mut self) -> Self {
+        self.optional = true;
+        self
+    }
+
+    pub(super) const fn multiple(mut self) -> Self {
+        self.multiple = true;
+        self
+    }
+
+    pub(super) const fn multiple_token(mut self) -> Self {
+        self.multiple = true;
+        self.multiple_token = true;
+        self
+    }
+}
+
+/// No arguments.
+pub(super) const NONE: &[Argument] = &[];
+
+pub(super) const KEY: &[Argument] = &[key("key")];
+
+pub(super) const GETEX: &[Argument] = &[
+    key("key"),
+    one_of(
+        "expiration",
+        &[
+            int("seconds").token("EX"),
+            int("milliseconds").token("PX"),
+            unix_time("unix-time-seconds").token("EXAT"),
+            unix_time("unix-time-milliseconds").token("PXAT"),
+            word("PERSIST"),
+        ],
+    )
+    .optional(),
+];
+
+pub(super) const LCS: &[Argument] = &[
+    key("key1"),
+    key("key2"),
+    word("LEN").optional(),
+    word("IDX").optional(),
+    int("min-match-len").token("MINMATCHLEN").optional(),
+    word("WITHMATCHLEN").optional(),
+];
+
+pub(super) const KEYS: &[Argument] = &[key("key").multiple()];
+
+pub(super) const SET: &[Argument] = &[
+    key("key"),
+    string("value"),
+    one_of(
+        "condition",
+        &[
+            word("NX"),
+            word("XX"),
+            string("comparison-value").token("IFEQ").since("8.1.0"),
+        ],
+    )
+    .since("2.6.12")
+    .optional(),
+    word("GET").since("6.2.0").optional(),
+    one_of(
+        "expiration",
+        &[
+            int("seconds").token("EX").since("2.6.12"),
+            int("milliseconds").token("PX").since("2.6.12"),
+            unix_time("unix-time-seconds").token("EXAT").since("6.2.0"),
+            unix_time("unix-time-milliseconds")
+                .token("PXAT")
+                .since("6.2.0"),
+            word("KEEPTTL").since("6.0.0"),
+        ],
+    )
+    .optional(),
+];
+
+pub(super) const BITCOUNT: &[Argument] = &[
+    key("key"),
+    block(
+        "range",
+        &[
+            int("start"),
+            int("end"),
+            one_of("unit", &[word("BYTE"), word("BIT")])
+                .since("7.0.0")
+                .optional(),
+        ],
+    )
+    .optional(),
+];
+
+pub(super) const BITFIELD: &[Argument] = &[
+    key("key"),
+    one_of(
+        "operation",
+        &[
+            block("get-block", &[string("encoding"), int("offset")]).token("GET"),
+            block(
+                "write",
+                &[
+                    one_of("overflow-block", &[word("WRAP"), word("SAT"), word("FAIL")])
+                        .token("OVERFLOW")
+                        .optional(),
+                    one_of(
+                        "write-operation",
+                        &[
+                            block(
+                                "set-block",
+                                &[string("encoding"), int("offset"), int("value")],
+                            )
+                            .token("SET"),
+                            block(
+                                "incrby-block",
+                                &[string("encoding"), int("offset"), int("increment")],
+                            )
+                            .token("INCRBY"),
+                        ],
+                    ),
+                ],
+            ),
+        ],
+    )
+    .optional()
+    .multiple(),
+];
+
+pub(super) const BITFIELD_RO: &[Argument] = &[
+    key("key"),
+    block("get-block", &[string("encoding"), int("offset")])
+        .token("GET")
+        .optional()
+        .multiple_token(),
+];
+
+pub(super) const BITOP: &[Argument] = &[
+    one_of(
+        "operation",
+        &[word("AND"), word("OR"), word("XOR"), word("NOT")],
+    ),
+    key("destkey"),
+    key_of(1, "key").multiple(),
+];
+
+pub(super) const BITPOS: &[Argument] = &[
+    key("key"),
+    int("bit"),
+    block(
+        "range",
+        &[
+            int("start"),
+            block(
+                "end-unit-block",
+                &[
+                    int("end"),
+                    one_of("unit", &[word("BYTE"), word("BIT")])
+                        .since("7.0.0")
+                        .optional(),
+                ],
+            )
+            .optional(),
+        ],
+    )
+    .optional(),
+];
+
+pub(super) const COPY: &[Argument] = &[
+    key("source"),
+    key_of(1, "destination"),
+    int("destination-db").token("DB").optional(),
+    word("REPLACE").optional(),
+];
+
+pub(super) const EXPIRE_IN_SECONDS: &[Argument] = &[
+    key("key"),
+    int("seconds"),
+    one_of(
+        "condition",
+        &[word("NX"), word("XX"), word("GT"), word("LT")],
+    )
+    .since("7.0.0")
+    .optional(),
+];
+
+pub(super) const EXPIRE_AT_SECONDS: &[Argument] = &[
+    key("key"),
+    unix_time("unix-time-seconds"),
+    one_of(
+        "condition",
+        &[word("NX"), word("XX"), word("GT"), word("LT")],
+    )
+    .since("7.0.0")
+    .optional(),
+];
+
+pub(super) const EXPIRE_IN_MILLIS: &[Argument] = &[
+    key("key"),
+    int("milliseconds"),
+    one_of(
+        "condition",
+        &[word("NX"), word("XX"), word("GT"), word("LT")],
+    )
+    .since("7.0.0")
+    .optional(),
+];
+
+pub(super) const EXPIRE_AT_MILLIS: &[Argument] = &[
+    key("key"),
+    unix_time("unix-time-milliseconds"),
+    one_of(
+        "condition",
+        &[word("NX"), word("XX"), word("GT"), word("LT")],
+    )
+    .since("7.0.0")
+    .optional(),
+];
+
+pub(super) const SCAN: &[Argument] = &[
+    int("cursor"),
+    pattern("pattern").token("MATCH").optional(),
+    int("count").token("COUNT").optional(),
+    string("type").token("TYPE").since("6.0.0").optional(),
+];
+
+pub(super) const FLUSH: &[Argument] = &[one_of(
+    "flush-type",
+    &[word("ASYNC").since("4.0.0"), word("SYNC").since("6.2.0")],
+)
+.optional()];
+
+pub(super) const AUTH: &[Argument] = &[
+    string("username").since("6.0.0").optional(),
+    string("password"),
+];
+
+pub(super) const CLIENT_KILL: &[Argument] = &[one_of(
+    "filter",
+    &[
+        string("old-format")
+            .display("ip:port")
+            .deprecated_since("2.8.12"),
+        one_of(
+            "new-format",
+            &[
+                int("client-id").token("ID").since("2.8.12").optional(),
+                one_of(
+                    "client-type",
+                    &[
+                        word("NORMAL"),
+                        word("MASTER").since("3.2.0"),
+                        word("SLAVE"),
+                        word("REPLICA").since("5.0.0"),
+                        word("PUBSUB"),
+                    ],
+                )
+                .token("TYPE")
+                .since("2.8.12")
+                .optional(),
+                string("username").token("USER").optional(),
+                string("addr").token("ADDR").display("ip:port").optional(),
+                string("laddr")
+                    .token("LADDR")
+                    .display("ip:port")
+                    .since("6.2.0")
+                    .optional(),
+                one_of("skipme", &[word("YES"), word("NO")])
+                    .token("SKIPME")
+                    .optional(),
+                int("maxage").token("MAXAGE").since("7.4.0").optional(),
+            ],
+        )
+        .multiple(),
+    ],
+)];
+
+pub(super) const CLIENT_LIST: &[Argument] = &[
+    one_of(
+        "client-type",
+        &[
+            word("NORMAL"),
+            word("MASTER"),
+            word("REPLICA"),
+            word("PUBSUB"),
+        ],
+    )
+    .token("TYPE")
+    .since("5.0.0")
+    .optional(),
+    int("client-id")
+        .token("ID")
+        .since("6.2.0")
+        .optional()
+        .multiple(),
+];
+
+pub(super) const CLIENT_PAUSE: &[Argument] = &[
+    int("timeout"),
+    one_of("mode", &[word("WRITE"), word("ALL")])
+        .since("6.2.0")
+        .optional(),
+];
+
+pub(super) const CLIENT_SETINFO: &[Argument] = &[one_of(
+    "attr",
+    &[
+        string("libname").token("LIB-NAME"),
+        string("libver").token("LIB-VER"),
+    ],
+)];
+
+pub(super) const HELLO: &[Argument] = &[block(
+    "arguments",
+    &[
+        int("protover"),
+        block("auth", &[string("username"), string("password")])
+            .token("AUTH")
+            .optional(),
+        string("clientname").token("SETNAME").optional(),
+    ],
+)
+.optional()];
+
+pub(super) const COMMAND_LIST: &[Argument] = &[one_of(
+    "filterby",
+    &[
+        string("module-name").token("MODULE"),
+        string("category").token("ACLCAT"),
+        pattern("pattern").token("PATTERN"),
+    ],
+)
+.token("FILTERBY")
+.optional()];
+
+pub(super) const CONFIG_SET: &[Argument] =
+    &[block("data", &[string("parameter"), string("value")]).multiple()];
+
+pub(super) const SHUTDOWN: &[Argument] = &[
+    one_of("save-selector", &[word("NOSAVE"), word("SAVE")]).optional(),
+    word("NOW").since("7.0.0").optional(),
+    word("FORCE").since("7.0.0").optional(),
+    word("ABORT").since("7.0.0").optional(),
+];

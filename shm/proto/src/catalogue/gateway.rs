@@ -1,0 +1,240 @@
+//! Commands that the gateway executes itself. One row each; see `catalogue` for how rows are used and
+//! `storage` for the columns. The paths are those of functions in `gateway/src/commands`.
+
+use super::arguments::*;
+use super::command_table;
+use super::flags::category;
+use super::flags::flag::*;
+use super::keys::*;
+use super::route::Route::*;
+use super::spec::Group::*;
+use super::spec::{CommandRef, Details, Row, Spec, docs, row};
+
+/// Hands all rows to the macro `$with`, which sees
+/// `$( $(#[doc = $summary:literal])+ $id:ident $columns:tt => $handler:path; )*`.
+#[macro_export]
+macro_rules! gateway_commands {
+    ($with:ident) => { $with! {
+        // --- connections
+        /// Authenticates the connection.
+        Auth           ("auth", -2, NOSCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY, none(), Gateway,
+            docs(Connection, "1.0.0", "O(N) with N the number of passwords of the user", AUTH)
+                .history(&[("6.0.0", "User and password.")]))
+            => connection::auth;
+        /// Returns the name of the connection.
+        ClientGetName  ("client|getname", 2, NOSCRIPT | LOADING | STALE, none(), Gateway,
+            docs(Connection, "2.6.9", "O(1)", NONE))
+            => client::getname;
+        /// Lists the subcommands.
+        ClientHelp     ("client|help", 2, LOADING | STALE, none(), Gateway,
+            docs(Connection, "5.0.0", "O(1)", NONE))
+            => client::help;
+        /// Returns the number of the connection.
+        ClientId       ("client|id", 2, NOSCRIPT | LOADING | STALE, none(), Gateway,
+            docs(Connection, "5.0.0", "O(1)", NONE))
+            => client::id;
+        /// Describes the connection.
+        ClientInfo     ("client|info", 2, NOSCRIPT | LOADING | STALE, none(), Gateway,
+            docs(Connection, "6.2.0", "O(1)", NONE).tips(&["nondeterministic_output"]))
+            => client::info;
+        /// Closes connections.
+        ClientKill     ("client|kill", -3, ADMIN | NOSCRIPT | LOADING | STALE, none(), Gateway,
+            docs(Connection, "2.4.0", "O(N) with N the number of connections", CLIENT_KILL)
+                .history(&[("2.8.12", "Filters by name."), ("2.8.12", "`ID`."), ("3.2.0", "`TYPE master`."), ("5.0.0", "`TYPE replica`; `slave` still works."), ("6.2.0", "`LADDR`."), ("7.4.0", "`MAXAGE`.")]))
+            => client::kill;
+        /// Describes all connections, or some of them.
+        ClientList     ("client|list", -2, ADMIN | NOSCRIPT | LOADING | STALE, none(), Gateway,
+            docs(Connection, "2.4.0", "O(N) with N the number of connections", CLIENT_LIST)
+                .history(&[("2.8.12", "Field `id`."), ("5.0.0", "`TYPE`."), ("6.0.0", "Field `user`."), ("6.2.0", "Fields `argv-mem`, `tot-mem`, `laddr` and `redir`; `ID`."), ("7.0.0", "Fields `resp`, `multi-mem`, `rbs` and `rbp`."), ("7.0.3", "Field `ssub`."), ("7.2.0", "Fields `lib-name` and `lib-ver`."), ("7.4.0", "Field `watch`."), ("8.0.0", "Field `io-thread`.")])
+                .tips(&["nondeterministic_output"]))
+            => client::list;
+        /// Protects the connection from being closed when clients use too much memory.
+        ClientNoEvict  ("client|no-evict", 3, ADMIN | NOSCRIPT | LOADING | STALE, none(), Gateway,
+            docs(Connection, "7.0.0", "O(1)", &[one_of("enabled", &[word("ON"), word("OFF")])]))
+            => client::no_evict;
+        /// Lets commands of the connection leave the access clocks of keys alone.
+        ClientNoTouch  ("client|no-touch", 3, NOSCRIPT | LOADING | STALE, none(), Gateway,
+            docs(Connection, "7.2.0", "O(1)", &[one_of("enabled", &[word("ON"), word("OFF")])]))
+            => client::no_touch;
+        /// Holds back the commands of all connections for a while.
+        ClientPause    ("client|pause", -3, ADMIN | NOSCRIPT | LOADING | STALE, none(), Gateway,
+            docs(Connection, "3.0.0", "O(1)", CLIENT_PAUSE).history(&[("6.2.0", "`WRITE` and `ALL`.")]))
+            => client::pause;
+        /// Switches replies off and on.
+        ClientReply    ("client|reply", 3, NOSCRIPT | LOADING | STALE, none(), Gateway,
+            docs(Connection, "3.2.0", "O(1)", &[one_of("action", &[word("ON"), word("OFF"), word("SKIP")])]))
+            => client::reply;
+        /// Records name or version of the client library.
+        ClientSetInfo  ("client|setinfo", 4, NOSCRIPT | LOADING | STALE, none(), Gateway,
+            docs(Connection, "7.2.0", "O(1)", CLIENT_SETINFO)
+                .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"]))
+            => client::setinfo;
+        /// Names the connection.
+        ClientSetName  ("client|setname", 3, NOSCRIPT | LOADING | STALE, none(), Gateway,
+            docs(Connection, "2.6.9", "O(1)", &[string("connection-name")])
+                .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"]))
+            => client::setname;
+        /// Ends a pause.
+        ClientUnpause  ("client|unpause", 2, ADMIN | NOSCRIPT | LOADING | STALE, none(), Gateway,
+            docs(Connection, "6.2.0", "O(N) with N the number of held back connections", NONE))
+            => client::unpause;
+        /// Returns its argument.
+        Echo           ("echo", 2, LOADING | STALE | FAST, none(), Gateway,
+            docs(Connection, "1.0.0", "O(1)", &[string("message")]))
+            => connection::echo;
+        /// Chooses the protocol version; may authenticate and name the connection.
+        Hello          ("hello", -1, NOSCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY, none(), Gateway,
+            docs(Connection, "6.0.0", "O(1)", HELLO)
+                .history(&[("6.2.0", "May be called without a version, which changes nothing.")]))
+            => connection::hello;
+        /// Answers, to show that the server is alive.
+        Ping           ("ping", -1, FAST, none(), Gateway,
+            docs(Connection, "1.0.0", "O(1)", &[string("message").optional()])
+                .tips(&["request_policy:all_shards", "response_policy:all_succeeded"]))
+            => connection::ping;
+        /// Closes the connection.
+        Quit           ("quit", -1, NOSCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY, none(), Gateway,
+            docs(Connection, "1.0.0", "O(1)", NONE).deprecated("7.2.0", "closing the socket"))
+            => connection::quit;
+        /// Puts the connection back into the state of a new one.
+        Reset          ("reset", 1, NOSCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY, none(), Gateway,
+            docs(Connection, "6.2.0", "O(1)", NONE))
+            => connection::reset;
+        /// Chooses the database.
+        Select         ("select", 2, LOADING | STALE | FAST, none(), Gateway,
+            docs(Connection, "1.0.0", "O(1)", &[int("index")]))
+            => connection::select;
+
+        // --- about commands
+        /// Describes all commands.
+        Command        ("command", -1, LOADING | STALE, none(), Gateway,
+            docs(Server, "2.8.13", "O(N) with N the number of commands", NONE)
+                .tips(&["nondeterministic_output_order"]).categories(category::CONNECTION))
+            => introspection::command;
+        /// Returns the number of commands.
+        CommandCount   ("command|count", 2, LOADING | STALE, none(), Gateway,
+            docs(Server, "2.8.13", "O(1)", NONE).categories(category::CONNECTION))
+            => introspection::count;
+        /// Returns the documentation of commands.
+        CommandDocs    ("command|docs", -2, LOADING | STALE, none(), Gateway,
+            docs(Server, "7.0.0", "O(N) with N the number of commands asked for", &[string("command-name").optional().multiple()])
+                .tips(&["nondeterministic_output_order"]).categories(category::CONNECTION))
+            => introspection::docs;
+        /// Returns the keys of a request.
+        CommandGetKeys ("command|getkeys", -3, LOADING | STALE, none(), Gateway,
+            docs(Server, "2.8.13", "O(N) with N the number of arguments", &[string("command"), string("arg").optional().multiple()])
+                .categories(category::CONNECTION))
+            => introspection::getkeys;
+        /// Returns the keys of a request and what it does with them.
+        CommandGetKeysAndFlags("command|getkeysandflags", -3, LOADING | STALE, none(), Gateway,
+            docs(Server, "7.0.0", "O(N) with N the number of arguments", &[string("command"), string("arg").optional().multiple()])
+                .categories(category::CONNECTION))
+            => introspection::getkeysandflags;
+        /// Lists the subcommands.
+        CommandHelp    ("command|help", 2, LOADING | STALE, none(), Gateway,
+            docs(Server, "5.0.0", "O(1)", NONE).categories(category::CONNECTION))
+            => introspection::help;
+        /// Describes some commands, or all.
+        CommandInfo    ("command|info", -2, LOADING | STALE, none(), Gateway,
+            docs(Server, "2.8.13", "O(N) with N the number of commands asked for", &[string("command-name").optional().multiple()])
+                .history(&[("7.0.0", "Without arguments: all commands.")])
+                .tips(&["nondeterministic_output_order"]).categories(category::CONNECTION))
+            => introspection::info;
+        /// Returns the names of commands.
+        CommandList    ("command|list", -2, LOADING | STALE, none(), Gateway,
+            docs(Server, "7.0.0", "O(N) with N the number of commands", COMMAND_LIST)
+                .tips(&["nondeterministic_output_order"]).categories(category::CONNECTION))
+            => introspection::list;
+
+        // --- the server
+        /// Returns settings whose names match.
+        ConfigGet      ("config|get", -3, ADMIN | NOSCRIPT | LOADING | STALE, none(), Gateway,
+            docs(Server, "2.0.0", "O(N) with N the number of patterns", &[string("parameter").multiple()])
+                .history(&[("7.0.0", "Several patterns at once.")]))
+            => config::get;
+        /// Lists the subcommands.
+        ConfigHelp     ("config|help", 2, LOADING | STALE, none(), Gateway,
+            docs(Server, "5.0.0", "O(1)", NONE))
+            => config::help;
+        /// Puts the statistics back to zero.
+        ConfigResetStat("config|resetstat", 2, ADMIN | NOSCRIPT | LOADING | STALE, none(), Gateway,
+            docs(Server, "2.0.0", "O(1)", NONE)
+                .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"]))
+            => config::resetstat;
+        /// Writes the settings in force to the configuration file.
+        ConfigRewrite  ("config|rewrite", 2, ADMIN | NOSCRIPT | LOADING | STALE, none(), Gateway,
+            docs(Server, "2.8.0", "O(1)", NONE)
+                .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"]))
+            => config::rewrite;
+        /// Changes settings.
+        ConfigSet      ("config|set", -4, ADMIN | NOSCRIPT | LOADING | STALE, none(), Gateway,
+            docs(Server, "2.0.0", "O(N) with N the number of settings", CONFIG_SET)
+                .history(&[("7.0.0", "Several settings at once.")])
+                .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"]))
+            => config::set;
+        /// Looks inside and disturbs, for tests.
+        Debug          ("debug", -2, ADMIN | NOSCRIPT | LOADING | STALE, none(), Gateway,
+            docs(Server, "1.0.0", "Depends on subcommand.", NONE).system())
+            => debug::debug;
+        /// Returns facts and statistics.
+        Info           ("info", -1, LOADING | STALE, none(), Gateway,
+            docs(Server, "1.0.0", "O(1)", &[string("section").optional().multiple()])
+                .history(&[("7.0.0", "Several sections at once.")])
+                .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"])
+                .categories(category::DANGEROUS))
+            => server::info;
+        /// Draws a picture.
+        LolWut         ("lolwut", -1, READONLY | FAST, none(), Gateway,
+            docs(Server, "5.0.0", "", &[int("version").token("VERSION").optional()]))
+            => server::lolwut;
+        /// Judges the use of memory.
+        MemoryDoctor   ("memory|doctor", 2, 0, none(), Gateway,
+            docs(Server, "4.0.0", "O(1)", NONE)
+                .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"]))
+            => server::memory_doctor;
+        /// Lists the subcommands.
+        MemoryHelp     ("memory|help", 2, LOADING | STALE, none(), Gateway,
+            docs(Server, "4.0.0", "O(1)", NONE))
+            => server::memory_help;
+        /// Returns statistics of the allocator.
+        MemoryMallocStats("memory|malloc-stats", 2, 0, none(), Gateway,
+            docs(Server, "4.0.0", "Depends on how much memory is kept", NONE)
+                .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"]))
+            => server::memory_malloc_stats;
+        /// Returns how memory is used.
+        MemoryStats    ("memory|stats", 2, 0, none(), Gateway,
+            docs(Server, "4.0.0", "O(1)", NONE)
+                .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"]))
+            => server::memory_stats;
+        /// Lists the subcommands.
+        ObjectHelp     ("object|help", 2, LOADING | STALE, none(), Gateway,
+            docs(Generic, "6.2.0", "O(1)", NONE))
+            => server::object_help;
+        /// Returns the role in replication.
+        Role           ("role", 1, NOSCRIPT | LOADING | STALE | FAST, none(), Gateway,
+            docs(Server, "2.8.12", "O(1)", NONE).categories(category::ADMIN | category::DANGEROUS))
+            => server::role;
+        /// Stops the server, saving first if told so.
+        Shutdown       ("shutdown", -1, ADMIN | NOSCRIPT | LOADING | STALE | NO_MULTI | ALLOW_BUSY, none(), Gateway,
+            docs(Server, "1.0.0", "O(N) with N the number of keys if it saves, otherwise O(1)", SHUTDOWN)
+                .history(&[("7.0.0", "`NOW`, `FORCE` and `ABORT`.")]))
+            => server::shutdown;
+        /// Returns the time of the server.
+        Time           ("time", 1, LOADING | STALE | FAST, none(), Gateway,
+            docs(Server, "2.6.0", "O(1)", NONE).tips(&["nondeterministic_output"]))
+            => server::time;
+        /// Waits until replicas have the writes of the connection.
+        Wait           ("wait", 3, BLOCKING, none(), Gateway,
+            docs(Generic, "3.0.0", "O(1)", &[int("numreplicas"), int("timeout")])
+                .tips(&["request_policy:all_shards", "response_policy:agg_min"])
+                .categories(category::CONNECTION))
+            => server::wait;
+    }};
+}
+
+macro_rules! tables {
+    ($($rows:tt)*) => {
+        command_table!(GatewayCommand, Gateway, $($rows)*);
+    };
+}
+gateway_commands!(tables);

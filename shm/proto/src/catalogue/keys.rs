@@ -1,0 +1,320 @@
+//! Finds the keys in an argument list: one routine for routing, ACL and COMMAND GETKEYS.
+//!
+//! Cost: `One`, `At` and `Range` are arithmetic on positions; the others walk the arguments.
+
+use super::flags::{Access, access, flag};
+use super::spec::{Begin, Find, KeyArea, Keys, Spec};
+use crate::error::CommandError;
+
+/// Which arguments of a command are keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeySpec {
+    /// None.
+    None,
+    /// The first one.
+    One,
+    /// All of them.
+    All,
+    /// The one at this position (the name is 0).
+    At(u8),
+    /// From `first` to `last` (negative: from the end, -1 is the last one), every `step`th.
+    Range {
+        /// Position of the first one.
+        first: u8,
+        /// Position of the last one.
+        last: i8,
+        /// Distance between them.
+        step: u8,
+    },
+    /// A number at this position says how many keys follow it.
+    Counted(u8),
+    /// The first half of what follows this word.
+    After(&'static str),
+    /// A function of its own.
+    Function(KeyFunction),
+}
+
+/// Commands whose keys fit no other form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyFunction {}
+
+/// A key of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyAt {
+    /// Which argument; the name is 0.
+    pub position: u32,
+    /// What happens to it.
+    pub access: Access,
+}
+
+impl KeySpec {
+    /// First, last and step of the keys of a request of `argc` arguments, where they follow from
+    /// positions alone. `last` is at least `first` and below `argc` for a request of right arity.
+    #[inline]
+    #[must_use]
+    pub const fn range(self, argc: usize) -> Option<(usize, usize, usize)> {
+        match self {
+            Self::One => Some((1, 1, 1)),
+            Self::At(at) => Some((at as usize, at as usize, 1)),
+            Self::All => Some((1, argc.wrapping_sub(1), 1)),
+            Self::Range { first, last, step } => {
+                let last = if last < 0 {
+                    argc.wrapping_sub(last.unsigned_abs() as usize)
+                } else {
+                    last as usize
+                };
+                Some((first as usize, last, step as usize))
+            }
+            Self::None | Self::Counted(_) | Self::After(_) | Self::Function(_) => None,
+        }
+    }
+
+    /// First, last and step as COMMAND INFO shows them; zeros if there is no such range.
+    #[must_use]
+    pub const fn legacy_range(self) -> (i64, i64, i64) {
+        match self {
+            Self::One => (1, 1, 1),
+            Self::All => (1, -1, 1),
+            Self::At(at) => (at as i64, at as i64, 1),
+            Self::Range { first, last, step } => (first as i64, last as i64, step as i64),
+            Self::None | Self::Counted(_) | Self::After(_) | Self::Function(_) => (0, 0, 0),
+        }
+    }
+}
+
+/// Appends the keys of a request to `out`. `argument` returns argument `i`, the name being 0.
+///
+/// # Errors
+/// `InvalidKeyArguments` if the arguments do not have the form that the command wants.
+pub fn extract<'a>(
+    spec: &Spec,
+    argc: usize,
+    argument: impl Fn(usize) -> &'a [u8],
+    out: &mut Vec<KeyAt>,
+) -> Result<(), CommandError> {
+    let before = out.len();
+    for area in spec.details().areas() {
+        area_keys(area, argc, &argument, out)?;
+    }
+    if spec.flags.has(flag::VARIABLE_ACCESS) {
+        let access = variable_access(spec.name, argc, &argument);
+        for key in &mut out[before..] {
+            key.access = access;
+        }
+    }
+    if out.len() == before && !spec.flags.has(flag::NO_MANDATORY_KEYS) {
+        return Err(CommandError::InvalidKeyArguments);
+    }
+    Ok(())
+}
+
+/// The keys that one key specification finds.
+fn area_keys<'a>(
+    area: &KeyArea,
+    argc: usize,
+    argument: &impl Fn(usize) -> &'a [u8],
+    out: &mut Vec<KeyAt>,
+) -> Result<(), CommandError> {
+    let begin = match area.begin {
+        Begin::Index(index) => Some(index as usize),
+        Begin::Keyword(word, from) => behind_word(word, from, argc, argument),
+    };
+    let Some(begin) = begin.filter(|&begin| begin < argc) else {
+        return Ok(());
+    };
+    let (first, last, step) = match area.find {
+        Find::Range { last, step, limit } => {
+            let last = if last >= 0 {
+                begin + last as usize
+            } else if limit <= 1 {
+                argc.saturating_sub(last.unsigned_abs() as usize)
+            } else {
+                (begin + (argc - begin) / limit as usize)
+                    .saturating_sub(last.unsigned_abs() as usize)
+            };
+            (begin, last, step as usize)
+        }
+        Find::Count {
+            number,
+            first,
+            step,
+        } => {
+            let at = begin + number as usize;
+            let count = (at < argc)
+                .then(|| crate::number::parse_i64(argument(at)))
+                .flatten()
+                .filter(|&count| count >= 0)
+                .ok_or(CommandError::InvalidKeyArguments)? as usize;
+            if count == 0 {
+                return Ok(());
+            }
+            let first = begin + first as usize;
+            let step = step as usize;
+            let last = (count - 1)
+                .checked_mul(step)
+                .and_then(|more| more.checked_add(first))
+                .ok_or(CommandError::InvalidKeyArguments)?;
+            (first, last, step)
+        }
+    };
+    if last >= argc {
+        return Err(CommandError::InvalidKeyArguments);
+    }
+    if area.access.has(access::NOT_KEY) {
+        return Ok(());
+    }
+    let keys = (first..=last).step_by(step.max(1));
+    out.extend(keys.map(|position| KeyAt {
+        position: position as u32,
+        access: area.access,
+    }));
+    Ok(())
+}
+
+/// The argument behind `word`; the search starts at `from`, or, if that is negative, that far from
+/// the end and goes backwards.
+fn behind_word<'a>(
+    word: &str,
+    from: i8,
+    argc: usize,
+    argument: &impl Fn(usize) -> &'a [u8],
+) -> Option<usize> {
+    let is_word = |&at: &usize| argument(at).eq_ignore_ascii_case(word.as_bytes());
+    let found = if from >= 0 {
+        (from as usize..argc).find(is_word)
+    } else {
+        let last = argc.checked_sub(from.unsigned_abs() as usize)?;
+        (1..=last).rev().find(is_word)
+    };
+    found.map(|at| at + 1)
+}
+
+/// Access of commands that write only with certain arguments.
+fn variable_access<'a>(name: &str, argc: usize, argument: &impl Fn(usize) -> &'a [u8]) -> Access {
+    let is = |at: usize, word: &str| argument(at).eq_ignore_ascii_case(word.as_bytes());
+    match name {
+        "set" if (3..argc).any(|at| is(at, "GET")) => {
+            Access(access::RW | access::ACCESS | access::UPDATE)
+        }
+        "set" => Access(access::OW | access::UPDATE),
+        _ => {
+            // BITFIELD: read-only while every operation is a GET.
+            let mut at = 2;
+            while at < argc && is(at, "GET") && argc - at > 2 {
+                at += 3;
+            }
+            if at >= argc {
+                Access(access::RO | access::ACCESS)
+            } else {
+                Access(access::RW | access::ACCESS | access::UPDATE)
+            }
+        }
+    }
+}
+
+const fn area(begin: u8, last: i8, step: u8, bits: u16) -> KeyArea {
+    KeyArea {
+        access: Access(bits),
+        notes: None,
+        begin: Begin::Index(begin),
+        find: Find::Range {
+            last,
+            step,
+            limit: 0,
+        },
+    }
+}
+
+const fn keys(spec: KeySpec, first: KeyArea, second: Option<KeyArea>) -> Keys {
+    Keys {
+        spec,
+        areas: [Some(first), second, None],
+    }
+}
+
+/// Columns: no keys.
+pub(super) const fn none() -> Keys {
+    Keys {
+        spec: KeySpec::None,
+        areas: [None; 3],
+    }
+}
+
+/// Columns: the first argument is the key.
+pub(super) const fn one(access: u16) -> Keys {
+    keys(KeySpec::One, area(1, 0, 1, access), None)
+}
+
+/// Columns: argument `at` is the key.
+pub(super) const fn at(at: u8, access: u16) -> Keys {
+    keys(KeySpec::At(at), area(at, 0, 1, access), None)
+}
+
+/// Columns: every argument is a key.
+pub(super) const fn all(access: u16) -> Keys {
+    keys(KeySpec::All, area(1, -1, 1, access), None)
+}
+
+/// Columns: key, value, key, value, ...
+pub(super) const fn pairs(access: u16) -> Keys {
+    keys(
+        KeySpec::Range {
+            first: 1,
+            last: -1,
+            step: 2,
+        },
+        area(1, -1, 2, access),
+        None,
+    )
+}
+
+/// Columns: two keys that are used alike.
+pub(super) const fn two(access: u16) -> Keys {
+    keys(
+        KeySpec::Range {
+            first: 1,
+            last: 2,
+            step: 1,
+        },
+        area(1, 1, 1, access),
+        None,
+    )
+}
+
+/// Columns: a source and a destination.
+pub(super) const fn from_to(from: u16, to: u16) -> Keys {
+    let to = Some(area(2, 0, 1, to));
+    keys(
+        KeySpec::Range {
+            first: 1,
+            last: 2,
+            step: 1,
+        },
+        area(1, 0, 1, from),
+        to,
+    )
+}
+
+/// Columns: argument `at` is a destination, all behind it are sources.
+pub(super) const fn to_from_rest(at: u8, to: u16, from: u16) -> Keys {
+    let sources = Some(area(at + 1, -1, 1, from));
+    keys(
+        KeySpec::Range {
+            first: at,
+            last: -1,
+            step: 1,
+        },
+        area(at, 0, 1, to),
+        sources,
+    )
+}
+
+impl Keys {
+    /// A remark on the first key specification.
+    pub(super) const fn notes(mut self, notes: &'static str) -> Self {
+        if let Some(area) = &mut self.areas[0] {
+            area.notes = Some(notes);
+        }
+        self
+    }
+}

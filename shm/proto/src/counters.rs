@@ -1,0 +1,284 @@
+//! Places in a statistics page. One page per process part, one writer per page.
+//!
+//! Why numbers and not fields: a page is shared memory of 64-bit words that any process may read;
+//! its layout is this list. INFO, `sirocco status` and the metrics port add pages up.
+//!
+//! ```text
+//!   storage worker   fixed | per database: keys, expires, average TTL | per storage row: calls, µs, ...
+//!   gateway thread   fixed | per gateway row: calls, µs, ... | per storage row: rejected, failed
+//! ```
+//!
+//! Invariants
+//!   - A place never moves while processes of one build run; builds are told apart by the
+//!     catalogue's fingerprint, which covers the lists below through their lengths.
+//!
+//! Not here: the memory of a page (`shm::Party`), what INFO prints (gateway).
+
+use crate::catalogue::{GatewayCommand, StorageCommand};
+
+macro_rules! counters {
+    ($(#[$doc:meta])* $name:ident { $( $(#[$row:meta])* $counter:ident, )* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum $name { $( $(#[$row])* $counter, )* }
+
+        impl $name {
+            /// All of them, in the order of their places.
+            pub const ALL: &'static [Self] = &[ $( Self::$counter, )* ];
+            /// How many there are.
+            pub const COUNT: usize = Self::ALL.len();
+
+            /// Its place in the page.
+            #[inline]
+            #[must_use]
+            pub const fn place(self) -> usize {
+                self as usize
+            }
+        }
+    };
+}
+
+counters! {
+    /// Fixed counters of a storage worker.
+    WorkerCounter {
+        /// Commands executed.
+        Commands,
+        /// Keys found by commands that read.
+        KeyspaceHits,
+        /// Keys not found by commands that read.
+        KeyspaceMisses,
+        /// Keys removed because their time had passed.
+        Expired,
+        /// Keys removed to stay within `maxmemory`.
+        Evicted,
+        /// Bytes of the arena that hold data. A level, not a sum.
+        UsedBytes,
+        /// Highest `UsedBytes` so far.
+        UsedBytesPeak,
+        /// Bytes of the arena that are backed by memory. A level.
+        ArenaResidentBytes,
+        /// Values freed in slices.
+        LazyFreed,
+        /// Values waiting to be freed. A level.
+        LazyFreePending,
+        /// Changes of keys since start.
+        Dirty,
+        /// Batches taken from request rings.
+        Batches,
+        /// Times the worker went to sleep.
+        Sleeps,
+        /// Times it had to ring somebody's doorbell.
+        Rings,
+        /// Microseconds spent in commands.
+        CommandMicros,
+        /// Replies held back because a reply ring was full.
+        ReplyRingFull,
+        /// Rounds of active expiry.
+        ExpireCycles,
+        /// Evictions that found nothing to evict although memory was short.
+        EvictionFailures,
+        /// Times a successor took over this worker's memory.
+        Takeovers,
+        /// Times it started with an empty keyspace because the old one could not be trusted.
+        Losses,
+        /// `SCAN`-like and background steps over small tables.
+        TableSteps,
+        /// Milliseconds since 1970 at which the event loop was last seen running. A level.
+        LastSeenMillis,
+    }
+}
+
+counters! {
+    /// Levels of one database in a storage worker.
+    DatabaseCounter {
+        /// Keys.
+        Keys,
+        /// Keys that have an expiry.
+        Expires,
+        /// Estimated average time to live in milliseconds.
+        AverageTtlMillis,
+        /// Keys whose hash fields expire; reserved for the hash type.
+        KeysWithExpiringFields,
+    }
+}
+
+counters! {
+    /// Per command: what the process that executes it counts.
+    CallCounter {
+        /// Executions.
+        Calls,
+        /// Microseconds in them.
+        Micros,
+        /// Executions that answered with an error.
+        Failed,
+    }
+}
+
+counters! {
+    /// Fixed counters of a gateway thread.
+    GatewayCounter {
+        /// Connections accepted.
+        ConnectionsReceived,
+        /// Connections open. A level.
+        Connections,
+        /// Connections refused (`maxclients`, protected mode).
+        ConnectionsRejected,
+        /// Bytes read from sockets.
+        NetInputBytes,
+        /// Bytes written to sockets.
+        NetOutputBytes,
+        /// Commands taken from sockets and run, wherever.
+        Commands,
+        /// Bytes of query buffers. A level.
+        InputBufferBytes,
+        /// Bytes of output buffers. A level.
+        OutputBufferBytes,
+        /// Streams of bytes that were not RESP.
+        ProtocolErrors,
+        /// Replies that were errors.
+        ErrorReplies,
+        /// Largest query buffer of any client now. A level.
+        InputBufferBytesMax,
+        /// Longest list of pending output of any client now. A level.
+        OutputBufferBytesMax,
+        /// Connections closed because their output buffer grew too large.
+        OutputLimitDisconnections,
+        /// Connections closed because their query buffer grew too large.
+        QueryLimitDisconnections,
+        /// Commands for names or arguments that were refused before anything ran.
+        Rejected,
+        /// Reads that got something.
+        ReadsProcessed,
+        /// Writes that wrote something.
+        WritesProcessed,
+        /// Failed AUTH and HELLO.
+        AuthFailures,
+        /// Connections waiting for a blocking command. A level.
+        BlockedClients,
+        /// Times the thread had to ring somebody's doorbell.
+        Rings,
+        /// Times the thread went to sleep.
+        Sleeps,
+        /// Requests held back because a request ring was full.
+        RequestRingFull,
+        /// Milliseconds since 1970 at which the event loop was last seen running. A level.
+        LastSeenMillis,
+        /// Highest number of connections so far.
+        ConnectionsPeak,
+        /// Connections closed for being idle longer than `timeout`.
+        IdleDisconnections,
+    }
+}
+
+counters! {
+    /// Per command of another process: what a gateway thread counts about it.
+    RejectCounter {
+        /// Refused before it was sent (arity, permission, memory).
+        Rejected,
+    }
+}
+
+/// Layout of a storage worker's page.
+pub mod worker_page {
+    use super::{CallCounter, DatabaseCounter, StorageCommand, WorkerCounter};
+
+    /// Place of a database's counter.
+    #[inline]
+    #[must_use]
+    pub const fn database(database: u16, counter: DatabaseCounter) -> usize {
+        WorkerCounter::COUNT
+            + StorageCommand::COUNT * CallCounter::COUNT
+            + database as usize * DatabaseCounter::COUNT
+            + counter as usize
+    }
+
+    /// Place of a command's counter.
+    #[inline]
+    #[must_use]
+    pub const fn call(command: StorageCommand, counter: CallCounter) -> usize {
+        WorkerCounter::COUNT + command as usize * CallCounter::COUNT + counter as usize
+    }
+
+    /// Counters in a page for so many databases.
+    #[must_use]
+    pub const fn len(databases: u16) -> usize {
+        database(databases, DatabaseCounter::Keys)
+    }
+}
+
+/// Layout of a gateway thread's page.
+pub mod gateway_page {
+    use super::{CallCounter, GatewayCommand, GatewayCounter, RejectCounter, StorageCommand};
+
+    const REJECTS: usize =
+        GatewayCounter::COUNT + GatewayCommand::COUNT * (CallCounter::COUNT + RejectCounter::COUNT);
+
+    /// Place of a gateway command's counter.
+    #[inline]
+    #[must_use]
+    pub const fn call(command: GatewayCommand, counter: CallCounter) -> usize {
+        GatewayCounter::COUNT
+            + command as usize * (CallCounter::COUNT + RejectCounter::COUNT)
+            + counter as usize
+    }
+
+    /// Place of the count of refused calls of a gateway command.
+    #[inline]
+    #[must_use]
+    pub const fn call_rejected(command: GatewayCommand) -> usize {
+        call(command, CallCounter::Calls) + CallCounter::COUNT
+    }
+
+    /// Place of the count of refused calls of a storage command.
+    #[inline]
+    #[must_use]
+    pub const fn storage_rejected(command: StorageCommand) -> usize {
+        REJECTS + command as usize * RejectCounter::COUNT
+    }
+
+    /// Counters in a page.
+    pub const LEN: usize = REJECTS + StorageCommand::COUNT * RejectCounter::COUNT;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_place_of_a_page_is_used_once() {
+        let mut places = HashSet::new();
+        for counter in WorkerCounter::ALL {
+            assert!(places.insert(counter.place()));
+        }
+        for command in StorageCommand::ALL {
+            for counter in CallCounter::ALL {
+                assert!(places.insert(worker_page::call(command, *counter)));
+            }
+        }
+        for database in 0..16 {
+            for counter in DatabaseCounter::ALL {
+                assert!(places.insert(worker_page::database(database, *counter)));
+            }
+        }
+        assert_eq!(places.len(), worker_page::len(16));
+        assert_eq!(places.iter().max(), Some(&(worker_page::len(16) - 1)));
+
+        let mut places = HashSet::new();
+        for counter in GatewayCounter::ALL {
+            assert!(places.insert(counter.place()));
+        }
+        for command in GatewayCommand::ALL {
+            for counter in CallCounter::ALL {
+                assert!(places.insert(gateway_page::call(command, *counter)));
+            }
+            assert!(places.insert(gateway_page::call_rejected(command)));
+        }
+        for command in StorageCommand::ALL {
+            assert!(places.insert(gateway_page::storage_rejected(command)));
+        }
+        assert_eq!(places.len(), gateway_page::LEN);
+        assert_eq!(places.iter().max(), Some(&(gateway_page::LEN - 1)));
+    }
+}

@@ -1,0 +1,313 @@
+//! Every error text that a client can see.
+//!
+//! Why one enum: the first word of an error (`WRONGTYPE`, `NOAUTH`, ...) and, for many clients, the
+//! whole sentence are public interface. Code that fails names a variant; the sentence stands here
+//! once and is pinned by a golden test against the reference (Redis 8.0.6).
+//!
+//! Layout of a variant's text: the line without the leading `-` and without CRLF, first word
+//! included. Text that repeats what a client sent is bytes, not UTF-8; CR and LF inside it become
+//! spaces, as Redis does it, so that an error can never break the protocol.
+//!
+//! Cost: errors without words of the client are plain discriminants; `WRONGTYPE` and friends are
+//! normal traffic and allocate nothing.
+//!
+//! Not here: errors of the byte stream itself (`resp::request::ProtocolError`), frames (`frame`).
+
+use crate::limits::UNKNOWN_COMMAND_BYTES_MAX;
+use std::fmt;
+
+macro_rules! fixed_errors {
+    ($( $(#[$doc:meta])* $name:ident = $text:literal; )*) => {
+        /// An error reply to a command. See the module for how its text is made.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "a fixed text documents itself; the others have fields that do")]
+        pub enum CommandError {
+            $( $(#[$doc])* $name, )*
+            /// The name names no command; holds what the client sent.
+            UnknownCommand(Box<[u8]>),
+            /// `name` has no such subcommand.
+            UnknownSubcommand { name: &'static str, subcommand: Box<[u8]> },
+            /// A container command was given a word it understands only with other arguments.
+            SubcommandSyntax { name: &'static str, subcommand: Box<[u8]> },
+            /// Number of arguments does not fit; `name` as shown to users (`object|encoding`).
+            Arity { name: &'static str },
+            /// Expiry not positive or beyond what fits; `name` in lower case.
+            InvalidExpire { name: &'static str },
+            /// An option that the command does not know: `EXPIRE key 1 FOO`.
+            UnsupportedOption(Box<[u8]>),
+            /// `SCAN 0 TYPE foo`.
+            UnknownTypeName(Box<[u8]>),
+            /// `CONFIG SET` refused; nothing was changed.
+            ConfigSet { name: Box<str>, reason: Box<str> },
+            /// `CONFIG SET` of a name that is no setting.
+            UnknownSetting(Box<[u8]>),
+            /// The user may not run the command.
+            NoPermission { user: Box<str>, name: &'static str },
+            /// Part of the system that answers for the command is gone; `what` names it.
+            Unavailable { what: &'static str },
+            /// A whole line made by its owner, first word included.
+            Line(Box<[u8]>),
+        }
+
+        impl CommandError {
+            /// The texts that never change, by name; for the golden test and for documentation.
+            pub const FIXED: &'static [(&'static str, &'static str)] = &[
+                $( (stringify!($name), $text), )*
+            ];
+
+            /// The line of an error without words of the client.
+            #[inline]
+            #[must_use]
+            pub fn fixed_text(&self) -> Option<&'static str> {
+                match self {
+                    $( Self::$name => Some($text), )*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+fixed_errors! {
+    // --- values and types
+    WrongType = "WRONGTYPE Operation against a key holding the wrong kind of value";
+    NoSuchKey = "ERR no such key";
+    Syntax = "ERR syntax error";
+    NotAnInteger = "ERR value is not an integer or out of range";
+    NotAFloat = "ERR value is not a valid float";
+    OutOfRange = "ERR value is out of range";
+    NotPositive = "ERR value is out of range, must be positive";
+    Overflow = "ERR increment or decrement would overflow";
+    DecrementOverflow = "ERR decrement would overflow";
+    NotFinite = "ERR increment would produce NaN or Infinity";
+    SameObject = "ERR source and destination objects are the same";
+    StringTooLong = "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+    OffsetOutOfRange = "ERR offset is out of range";
+    // --- bitmaps
+    BitOffset = "ERR bit offset is not an integer or out of range";
+    BitValue = "ERR bit is not an integer or out of range";
+    BitArgument = "ERR The bit argument must be 1 or 0.";
+    BitfieldType = "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.";
+    BitfieldOverflow = "ERR Invalid OVERFLOW type specified";
+    BitfieldReadOnly = "ERR BITFIELD_RO only supports the GET subcommand";
+    BitopNot = "ERR BITOP NOT must be called with a single source key.";
+    BitopNeedsTwo = "ERR BITOP DIFF, DIFF1 and ANDOR must be called with at least two source keys.";
+    // --- expiry
+    ExpireOptionsNx = "ERR NX and XX, GT or LT options at the same time are not compatible";
+    ExpireOptionsGtLt = "ERR GT and LT options at the same time are not compatible";
+    // --- strings
+    LcsStrings = "ERR The specified keys must contain string values";
+    LcsLenAndIdx = "ERR If you want both the length and indexes, please just use IDX.";
+    // --- generic
+    InvalidCursor = "ERR invalid cursor";
+    InvalidDatabase = "ERR invalid DB index";
+    DatabaseOutOfRange = "ERR DB index is out of range";
+    NoFrequency = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.";
+    NoIdleTime = "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.";
+    // --- connection
+    NoAuth = "NOAUTH Authentication required.";
+    NoAuthHello = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time";
+    WrongPassword = "WRONGPASS invalid username-password pair or user is disabled.";
+    NoPasswordSet = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?";
+    NoProto = "NOPROTO unsupported protocol version";
+    ProtoNotInteger = "ERR Protocol version is not an integer or out of range";
+    ClientNameCharacters = "ERR Client names cannot contain spaces, newlines or special characters.";
+    NoSuchClient = "ERR No such client";
+    NoSuchUser = "ERR No such user";
+    ClientIdInvalid = "ERR Invalid client ID";
+    UnknownClientType = "ERR Unknown client type";
+    TimeoutNotInteger = "ERR timeout is not an integer or out of range";
+    TimeoutNegative = "ERR timeout is negative";
+    MaxClients = "ERR max number of clients reached";
+    // --- server
+    InvalidCommand = "ERR Invalid command specified";
+    NoKeyArguments = "ERR The command has no key arguments";
+    InvalidArguments = "ERR Invalid number of arguments specified for command";
+    InvalidKeyArguments = "ERR Invalid arguments specified for command";
+    OutOfMemory = "OOM command not allowed when used memory > 'maxmemory'.";
+    Loading = "LOADING Redis is loading the dataset in memory";
+    Busy = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
+    Misconf = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands that may modify the data set are disabled, because this instance is configured to report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB error.";
+    DebugNotAllowed = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.";
+    ShutdownNotRunning = "ERR No shutdown in progress.";
+    ShutdownFailed = "ERR Errors trying to SHUTDOWN. Check logs.";
+    NoConfigFile = "ERR The server is running without a config file";
+    // --- ours: a part of the system died or is missing
+    OutcomeUnknown = "ERR storage worker died inside this command, outcome unknown";
+    NoSupervisor = "ERR no supervisor is running, settings cannot be changed now";
+    Internal = "ERR internal error, see the log";
+}
+
+impl CommandError {
+    /// The error for a name that no row has, with the beginning of its arguments as Redis shows it.
+    #[must_use]
+    pub fn unknown_command<'a>(name: &[u8], arguments: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut shown = Vec::with_capacity(64);
+        for argument in arguments {
+            if shown.len() >= UNKNOWN_COMMAND_BYTES_MAX {
+                break;
+            }
+            let room = UNKNOWN_COMMAND_BYTES_MAX - shown.len();
+            shown.push(b'\'');
+            shown.extend_from_slice(printed(argument, room));
+            shown.extend_from_slice(b"' ");
+        }
+        let mut text = b"ERR unknown command '".to_vec();
+        text.extend_from_slice(printed(name, UNKNOWN_COMMAND_BYTES_MAX));
+        text.extend_from_slice(b"', with args beginning with: ");
+        text.extend_from_slice(&shown);
+        Self::UnknownCommand(text.into())
+    }
+
+    /// The error for a subcommand that container `name` does not have.
+    #[must_use]
+    pub fn unknown_subcommand(name: &'static str, subcommand: &[u8]) -> Self {
+        Self::UnknownSubcommand {
+            name,
+            subcommand: printed(subcommand, UNKNOWN_COMMAND_BYTES_MAX).into(),
+        }
+    }
+
+    /// Appends the error as RESP: `-`, the line, CRLF.
+    pub fn write_resp(&self, out: &mut Vec<u8>) {
+        out.push(b'-');
+        if let Some(text) = self.fixed_text() {
+            out.extend_from_slice(text.as_bytes());
+        } else {
+            let start = out.len();
+            self.write_line(out);
+            for byte in &mut out[start..] {
+                if matches!(*byte, b'\r' | b'\n') {
+                    *byte = b' ';
+                }
+            }
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// The line as bytes, without `-` and CRLF.
+    #[must_use]
+    pub fn to_line(&self) -> Vec<u8> {
+        let mut line = Vec::new();
+        self.write_line(&mut line);
+        line
+    }
+
+    /// The first word: `ERR`, `WRONGTYPE`, ... INFO counts errors by it.
+    #[must_use]
+    pub fn code(&self) -> String {
+        let line = self.to_line();
+        let end = line
+            .iter()
+            .position(|&byte| byte == b' ')
+            .unwrap_or(line.len());
+        String::from_utf8_lossy(&line[..end]).into_owned()
+    }
+
+    fn write_line(&self, out: &mut Vec<u8>) {
+        let mut parts = |parts: &[&[u8]]| parts.iter().for_each(|part| out.extend_from_slice(part));
+        match self {
+            Self::UnknownCommand(line) | Self::Line(line) => parts(&[line]),
+            Self::UnknownSubcommand { name, subcommand } => parts(&[
+                b"ERR unknown subcommand '",
+                subcommand,
+                b"'. Try ",
+                name.to_uppercase().as_bytes(),
+                b" HELP.",
+            ]),
+            Self::SubcommandSyntax { name, subcommand } => parts(&[
+                b"ERR unknown subcommand or wrong number of arguments for '",
+                subcommand,
+                b"'. Try ",
+                name.to_uppercase().as_bytes(),
+                b" HELP.",
+            ]),
+            Self::Arity { name } => {
+                parts(&[
+                    b"ERR wrong number of arguments for '",
+                    name.as_bytes(),
+                    b"' command",
+                ]);
+            }
+            Self::InvalidExpire { name } => {
+                parts(&[
+                    b"ERR invalid expire time in '",
+                    name.as_bytes(),
+                    b"' command",
+                ]);
+            }
+            Self::UnsupportedOption(option) => parts(&[b"ERR Unsupported option ", option]),
+            Self::UnknownTypeName(name) => parts(&[b"ERR unknown type name '", name, b"'"]),
+            Self::ConfigSet { name, reason } => parts(&[
+                b"ERR CONFIG SET failed (possibly related to argument '",
+                name.as_bytes(),
+                b"') - ",
+                reason.as_bytes(),
+            ]),
+            Self::UnknownSetting(name) => parts(&[
+                b"ERR Unknown option or number of arguments for CONFIG SET - '",
+                name,
+                b"'",
+            ]),
+            Self::NoPermission { user, name } => parts(&[
+                b"NOPERM User ",
+                user.as_bytes(),
+                b" has no permissions to run the '",
+                name.as_bytes(),
+                b"' command",
+            ]),
+            Self::Unavailable { what } => {
+                parts(&[b"ERR ", what.as_bytes(), b" is not available right now"]);
+            }
+            fixed => parts(&[fixed.fixed_text().unwrap_or("ERR").as_bytes()]),
+        }
+    }
+}
+
+/// What C's `%.*s` prints of client bytes: at most `limit`, and nothing behind a NUL.
+fn printed(bytes: &[u8], limit: usize) -> &[u8] {
+    let cut = &bytes[..bytes.len().min(limit)];
+    &cut[..memchr::memchr(0, cut).unwrap_or(cut.len())]
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.fixed_text() {
+            Some(text) => f.write_str(text),
+            None => f.write_str(&String::from_utf8_lossy(&self.to_line())),
+        }
+    }
+}
+
+impl std::error::Error for CommandError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_command_repeats_at_most_128_bytes_of_arguments() {
+        let long = vec![b'x'; 200];
+        let error =
+            CommandError::unknown_command(b"foo", [b"a\0b".as_slice(), &long, b"z"].into_iter());
+        let line = String::from_utf8(error.to_line()).unwrap();
+        assert!(line.starts_with("ERR unknown command 'foo', with args beginning with: 'a' 'xxx"));
+        assert_eq!(line.matches('x').count(), 128 - 4);
+        assert!(!line.contains('z'));
+    }
+
+    #[test]
+    fn line_breaks_of_a_client_cannot_break_the_protocol() {
+        let mut out = Vec::new();
+        CommandError::unknown_command(b"a\r\n-b", std::iter::empty()).write_resp(&mut out);
+        assert_eq!(
+            out,
+            b"-ERR unknown command 'a  -b', with args beginning with: \r\n"
+        );
+    }
+
+    #[test]
+    fn errors_are_small() {
+        assert!(size_of::<CommandError>() <= 40);
+    }
+}
