@@ -90,7 +90,8 @@ impl Doorbell {
     /// Supervisor, after the death of any process: wakes the owner whatever the word says, because
     /// the dead one may have taken the word without making the call.
     pub fn alarm(&self, via: &Bell) {
-        self.sleeping.word().store(AWAKE, Ordering::SeqCst);
+        fence(Ordering::SeqCst); // pairs with B1: sleeping visible
+        self.sleeping.word().store(AWAKE, Ordering::Relaxed);
         self.call(via);
     }
 

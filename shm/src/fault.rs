@@ -30,7 +30,7 @@ pub enum FaultPoint {
     BellBeforeSleep,
     /// Ringer: has taken the sleeping word and has not made the system call.
     BellTaken,
-    /// Ringer: the news flag is set, nobody was rung.
+    /// Ringer: the news is announced, nobody was rung.
     NewsAnnounced,
     /// Journal: the idle commit slot is full, the old line still counts.
     CommitFilled,

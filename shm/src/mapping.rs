@@ -129,6 +129,7 @@ impl Mapping {
     ///
     /// # Errors
     /// [`ShmError::BadLength`] if it does not lie inside.
+    #[cfg_attr(loom, expect(dead_code, reason = "models run on the heap"))]
     pub(crate) fn at<T>(&self, offset: usize, count: usize) -> Result<NonNull<T>, ShmError> {
         let bytes = size_of::<T>().checked_mul(count).ok_or(TOO_LONG)?;
         let end = offset.checked_add(bytes).ok_or(TOO_LONG)?;

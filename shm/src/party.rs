@@ -11,7 +11,7 @@
 //!
 //! Invariants: counters have a single writer, so `add` is a load and a store. The number of
 //! counters is checked at attach and kept in private memory.
-//! Cost: 896 bytes and 8 per counter; reading never sends a message.
+//! Cost: 2688 bytes and 8 per counter; reading never sends a message.
 
 #![expect(unsafe_code, reason = "references to atomics in the mapped page")]
 
@@ -20,7 +20,7 @@ use std::ptr::NonNull;
 
 use crate::doorbell::Doorbell;
 use crate::news::{NEWS_POSITIONS, News};
-use crate::sync::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::{Mapping, Segment, SegmentKind, ShmError};
 
 /// Control words of a party.
@@ -50,7 +50,8 @@ struct Page {
     doorbell: Doorbell,
     life: Life,
     control: [AtomicU64; CONTROL_WORDS],
-    news: [AtomicU8; NEWS_POSITIONS],
+    news: [AtomicU32; NEWS_POSITIONS],
+    news_seen: [AtomicU32; NEWS_POSITIONS],
 }
 
 #[derive(Debug)]
@@ -64,7 +65,7 @@ struct Life {
 
 const PAGE_OFFSET: usize = 128;
 const COUNTERS_OFFSET: usize = PAGE_OFFSET + size_of::<Page>();
-const _: () = assert!(COUNTERS_OFFSET == 896 && align_of::<Page>() == 128);
+const _: () = assert!(COUNTERS_OFFSET == 2688 && align_of::<Page>() == 128);
 
 /// One party's page, mapped. Shared by all threads of a process by reference.
 #[derive(Debug)]
@@ -194,12 +195,12 @@ impl Party {
         &self.page().doorbell
     }
 
-    /// The news flags of the party's links.
+    /// The news of the party's links.
     #[inline]
     #[must_use]
     pub fn news(&self) -> News<'_> {
         let page = self.page();
-        News::new(&page.news, &page.life.links)
+        News::new(&page.news, &page.news_seen, &page.life.links)
     }
 
     /// The party's counters. Only the party itself writes them.

@@ -15,10 +15,10 @@
 use std::time::Duration;
 
 #[cfg(not(loom))]
-pub use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+pub use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 #[cfg(loom)]
-pub use loom::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// Atomics for counters of this process that no model looks at, const-constructible in both worlds.
 pub mod process_local {
