@@ -28,6 +28,7 @@
 
 pub mod catalogue;
 pub mod counters;
+pub mod cursor;
 pub mod error;
 pub mod frame;
 pub mod ids;

@@ -30,6 +30,9 @@ pub enum ReplyKind {
     ReplyEnd = 3,
     /// Answers `RequestKind::Ping`.
     Pong = 4,
+    /// The beginning of a request in pieces went down with the worker's predecessor: send the whole
+    /// request again. Names it by connection, generation, sequence and part; carries no replies.
+    Again = 5,
 }
 
 impl ReplyKind {
@@ -42,6 +45,7 @@ impl ReplyKind {
             2 => Some(Self::ReplyPart),
             3 => Some(Self::ReplyEnd),
             4 => Some(Self::Pong),
+            5 => Some(Self::Again),
             _ => None,
         }
     }
