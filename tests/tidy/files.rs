@@ -9,7 +9,7 @@ const CODE_LINES_MAX: usize = 600;
 /// Columns, comments included.
 const WIDTH_MAX: usize = 120;
 
-/// Files that may be longer, and why.
+/// Files that may be longer and wider, and why.
 const LONG_FILES: [(&str, &str); 2] = [
     (
         "shm/proto/src/catalogue/storage.rs",
@@ -28,6 +28,10 @@ fn assert_none(offenders: &[String], rule: &str) {
         "{rule}:\n  {}",
         offenders.join("\n  ")
     );
+}
+
+fn is_table(file: &Path) -> bool {
+    LONG_FILES.iter().any(|(long, _)| Path::new(long) == file)
 }
 
 fn code_lines(text: &str) -> usize {
@@ -64,11 +68,7 @@ fn every_script_and_transcript_says_first_what_it_is() {
 fn no_file_is_too_long() {
     let offenders: Vec<String> = rust_files()
         .iter()
-        .filter(|file| {
-            !LONG_FILES
-                .iter()
-                .any(|(long, _)| Path::new(long) == file.as_path())
-        })
+        .filter(|file| !is_table(file))
         .map(|file| (file, code_lines(&read(file))))
         .filter(|(_, lines)| *lines > CODE_LINES_MAX)
         .map(|(file, lines)| format!("{} has {lines}", file.display()))
@@ -79,8 +79,8 @@ fn no_file_is_too_long() {
 #[test]
 fn no_line_is_too_wide() {
     let mut offenders = Vec::new();
-    for file in rust_files() {
-        for (number, line) in read(&file).lines().enumerate() {
+    for file in rust_files().iter().filter(|file| !is_table(file)) {
+        for (number, line) in read(file).lines().enumerate() {
             if line.chars().count() > WIDTH_MAX && !line.contains("http") && !line.contains('"') {
                 offenders.push(format!("{}:{}", file.display(), number + 1));
             }

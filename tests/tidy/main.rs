@@ -30,7 +30,9 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) {
             if !skipped {
                 collect(root, &path, files);
             }
-        } else if let Ok(relative) = path.strip_prefix(root) {
+        } else if name != ".git"
+            && let Ok(relative) = path.strip_prefix(root)
+        {
             files.push(relative.to_path_buf());
         }
     }
