@@ -39,6 +39,12 @@
 
 #![deny(unsafe_code)]
 
+#[cfg(not(loom))]
+#[expect(
+    unsafe_code,
+    reason = "the allocator hands out raw memory of the arena (A1 to A5)"
+)]
+pub mod arena;
 pub mod error;
 pub mod fault;
 pub mod sync;
