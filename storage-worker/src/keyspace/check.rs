@@ -1,0 +1,107 @@
+//! A walk over everything that compares indexes, counts and memory with each other.
+
+use shm::arena::Arena;
+
+use super::entry::{Entry, Storage};
+use super::{Database, GROUP, Keyspace, Root, SlotTable, pointer};
+
+impl Keyspace {
+    /// Checks K1 to K3, the dictionaries, the wheels and the allocator's books.
+    ///
+    /// # Errors
+    /// A sentence that names the first contradiction.
+    pub fn check_invariants(&self) -> Result<(), String> {
+        let root = self.root();
+        let databases = root.database_count as usize * size_of::<Database>();
+        if !Arena.contains(Arena.root(), size_of::<Root>())
+            || !Arena.contains(root.databases, databases)
+        {
+            return Err("the root lies outside the arena (K3)".to_owned());
+        }
+        for db in 0..self.database_count() {
+            self.check_database(db)
+                .map_err(|why| format!("database {db}: {why}"))?;
+        }
+        Arena.check()
+    }
+
+    fn check_database(&self, db: usize) -> Result<(), String> {
+        let database = self.database(db);
+        let Some(slots) = pointer::<SlotTable>(database.slots) else {
+            let is_blank = database.keys == 0 && database.expires == 0;
+            return if is_blank {
+                Ok(())
+            } else {
+                Err("keys without a slot table".to_owned())
+            };
+        };
+        if !Arena.contains(database.slots, size_of::<SlotTable>()) {
+            return Err("the slot table lies outside the arena (K3)".to_owned());
+        }
+        // SAFETY: the table is live, and this handle, its only user, is borrowed.
+        let slots = unsafe { slots.as_ref() };
+        let (mut keys, mut expires) = (0, 0);
+        for (group, &sum) in slots.sums.iter().enumerate() {
+            let mut here = 0;
+            for slot in group * GROUP..(group + 1) * GROUP {
+                let dictionary = &slots.dictionaries[slot];
+                dictionary
+                    .check(self.hasher())
+                    .map_err(|why| format!("slot {slot}: {why}"))?;
+                here += dictionary.len();
+                let mut wrong = None;
+                dictionary.for_each(|element| {
+                    let entry = Entry::new(element);
+                    expires += u64::from(entry.has_expiry());
+                    wrong = wrong.take().or_else(|| check_entry(entry, slot).err());
+                });
+                wrong.map_or(Ok(()), |why| Err(format!("slot {slot}: {why}")))?;
+            }
+            if here != sum as usize {
+                return Err(format!(
+                    "group {group} has {here} keys and a sum of {sum} (K1)"
+                ));
+            }
+            keys += here as u64;
+        }
+        if keys != database.keys || expires != database.expires {
+            return Err(format!(
+                "{keys} keys, {expires} expire, but the counts differ (K1, K2)"
+            ));
+        }
+        match pointer::<super::wheel::Wheel>(database.wheel) {
+            None if expires == 0 => Ok(()),
+            None => Err("keys with an expiry, but no wheel (K2)".to_owned()),
+            Some(wheel) => {
+                // SAFETY: as above.
+                let wheel = unsafe { wheel.as_ref() };
+                wheel.check()?;
+                let agrees = wheel.len() == expires;
+                if agrees {
+                    Ok(())
+                } else {
+                    Err("the wheel lacks an entry (K2)".to_owned())
+                }
+            }
+        }
+    }
+}
+
+fn check_entry(entry: Entry, slot: usize) -> Result<(), String> {
+    let at = entry.object().addr().get() as u64;
+    if !Arena.contains(at, entry.size()) {
+        return Err(format!(
+            "the entry at {at:#x} reaches outside the arena (K3)"
+        ));
+    }
+    if usize::from(proto::slot::slot_of(entry.key())) != slot {
+        return Err(format!("the entry at {at:#x} is in the wrong slot"));
+    }
+    if entry.storage() == Storage::Outside {
+        let outside = entry.outside();
+        if outside.length > outside.capacity || !Arena.contains(outside.address, outside.capacity) {
+            return Err(format!("the buffer of the entry at {at:#x} is broken (E3)"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,553 @@
+//! The entry: a key, its value and all that is known about it, in one object of the arena.
+//!
+//! ```text
+//!  0      1       2      5
+//!  +------+-------+------+-----------------------------+-----+-----+- - - - - - - - - - - - - -+
+//!  | kind | flags | clock| expiry ms | wheel place | + | len | key | value                     |
+//!  +------+-------+------+-----------------------------+-----+-----+- - - - - - - - - - - - - -+
+//!     1      1       3    6 if it expires  6     (2)    1/2/5
+//!
+//!  value:  Integer  8 bytes            Inline  len (1/2/5 bytes), bytes
+//!          Outside  address 8, length 8, capacity 8
+//! ```
+//!
+//! Nothing is aligned and no size is stored: the size of the object follows from the lengths. The
+//! two bytes in brackets exist only for times that do not fit into 48 bits (after the year 10889).
+//! Lengths below 192 take one byte, below 16,320 two, others five.
+//!
+//! Invariants
+//!   E1  `size` of an entry has the size class that its object was taken with.
+//!   E2  the wheel place is the address of the word in the expiry wheel that names this entry.
+//!   E3  an outside buffer was taken with `capacity` bytes, and `length` of them are in use.
+//!
+//! Cost: a key of 16 bytes with a value of 8 / 32 / 256 bytes is an object of 32 / 56 / 280 bytes.
+//! Not here: the index over the keys (dictionary), the meaning of the clock (`clock`).
+
+use std::ptr::NonNull;
+
+use proto::time::UnixMillis;
+use shm::arena::{Arena, usable_size};
+
+/// The type of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ValueKind {
+    /// A string, which may be kept as an integer.
+    String,
+}
+
+/// How the value of an entry is kept; the low half of byte 0. The high half is the kind.
+#[repr(u8)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Storage {
+    Integer = 0,
+    Inline = 1,
+    Outside = 2,
+}
+
+const HAS_EXPIRY: u8 = 1;
+const FAR_EXPIRY: u8 = 2;
+/// Shown as `raw` although it is short: it was modified in place.
+const RAW: u8 = 4;
+
+/// Kind, flags, clock.
+const FIXED_BYTES: usize = 5;
+const EXPIRY_BYTES: usize = 12;
+const FAR_EXPIRY_BYTES: usize = 14;
+/// First time that needs the two extra bytes.
+const FAR: u64 = 1 << 48;
+const OUTSIDE_BYTES: usize = 24;
+
+/// Longer values live in a buffer of their own, so that changing them in place can grow in steps
+/// and replacing the entry (a new expiry) does not copy them.
+pub(super) const INLINE_MAX: usize = 1024;
+
+/// An entry by address. Copies are cheap and unchecked: whoever frees an entry forgets all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry(NonNull<u8>);
+
+/// A buffer outside the entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Outside {
+    pub address: u64,
+    pub length: usize,
+    pub capacity: usize,
+}
+
+/// What an entry is made of.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Value<'a> {
+    Integer(i64),
+    Inline { bytes: &'a [u8], raw: bool },
+    Outside(Outside),
+}
+
+impl Value<'_> {
+    pub(super) fn stored_bytes(self) -> usize {
+        match self {
+            Value::Integer(_) => 8,
+            Value::Inline { bytes, .. } => length_bytes(bytes.len()) + bytes.len(),
+            Value::Outside(_) => OUTSIDE_BYTES,
+        }
+    }
+}
+
+/// Bytes of an encoded length.
+#[inline]
+fn length_bytes(length: usize) -> usize {
+    if length < 192 {
+        1
+    } else if length < 16_320 {
+        2
+    } else {
+        5
+    }
+}
+
+/// Bytes that an expiry takes.
+#[inline]
+pub(super) fn expiry_bytes(expiry: Option<UnixMillis>) -> usize {
+    match expiry {
+        None => 0,
+        Some(at) if at.0 < FAR => EXPIRY_BYTES,
+        Some(_) => FAR_EXPIRY_BYTES,
+    }
+}
+
+impl Entry {
+    #[inline]
+    pub(super) fn new(object: NonNull<u8>) -> Entry {
+        Entry(object)
+    }
+
+    #[inline]
+    pub(super) fn object(self) -> NonNull<u8> {
+        self.0
+    }
+
+    #[inline]
+    fn byte(self, offset: usize) -> u8 {
+        // SAFETY: the entry is live, and callers stay within its size.
+        unsafe { self.0.add(offset).read() }
+    }
+
+    #[inline]
+    fn set_byte(self, offset: usize, value: u8) {
+        // SAFETY: as in `byte`.
+        unsafe { self.0.add(offset).write(value) }
+    }
+
+    /// Eight bytes at `offset`.
+    #[inline]
+    fn word(self, offset: usize) -> u64 {
+        // SAFETY: as in `byte`; the address need not be aligned.
+        u64::from_le_bytes(unsafe { self.0.add(offset).cast::<[u8; 8]>().read() })
+    }
+
+    #[inline]
+    fn set_word(self, offset: usize, value: u64) {
+        // SAFETY: as in `word`.
+        unsafe {
+            self.0
+                .add(offset)
+                .cast::<[u8; 8]>()
+                .write(value.to_le_bytes());
+        }
+    }
+
+    /// Six bytes at `offset`.
+    #[inline]
+    fn half(self, offset: usize) -> u64 {
+        // SAFETY: as in `byte`.
+        let [a, b, c, d, e, f] = unsafe { self.0.add(offset).cast::<[u8; 6]>().read() };
+        u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
+    }
+
+    #[inline]
+    fn set_half(self, offset: usize, value: u64) {
+        let [a, b, c, d, e, f, ..] = value.to_le_bytes();
+        // SAFETY: as in `byte`.
+        unsafe {
+            self.0
+                .add(offset)
+                .cast::<[u8; 6]>()
+                .write([a, b, c, d, e, f]);
+        }
+    }
+
+    /// The bytes `offset .. offset + length` of the entry.
+    #[inline]
+    fn slice<'a>(self, offset: usize, length: usize) -> &'a [u8] {
+        // SAFETY: as in `byte`; the keyspace lends it no longer than the entry stays as it is.
+        unsafe { std::slice::from_raw_parts(self.0.add(offset).as_ptr(), length) }
+    }
+
+    fn copy_in(self, offset: usize, bytes: &[u8]) {
+        // SAFETY: as in `byte`; `bytes` is not part of this entry.
+        unsafe {
+            let to = self.0.add(offset).as_ptr();
+            to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        }
+    }
+
+    /// Decodes a length: (length, bytes it takes).
+    #[inline]
+    fn length_at(self, offset: usize) -> (usize, usize) {
+        let first = self.byte(offset);
+        if first < 192 {
+            return (usize::from(first), 1);
+        }
+        if first < 255 {
+            let low = usize::from(self.byte(offset + 1));
+            return (((usize::from(first) - 192) << 8 | low) + 192, 2);
+        }
+        // SAFETY: as in `byte`.
+        let bytes = unsafe { self.0.add(offset + 1).cast::<[u8; 4]>().read() };
+        (u32::from_le_bytes(bytes) as usize, 5)
+    }
+
+    fn set_length(self, offset: usize, length: usize) {
+        match length_bytes(length) {
+            1 => self.set_byte(offset, length as u8),
+            2 => {
+                let rest = length - 192;
+                self.set_byte(offset, 192 + (rest >> 8) as u8);
+                self.set_byte(offset + 1, rest as u8);
+            }
+            _ => {
+                // Keys and inline values are far below 4 GiB.
+                self.set_byte(offset, 255);
+                self.copy_in(offset + 1, &(length as u32).to_le_bytes());
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn kind(self) -> ValueKind {
+        debug_assert!(self.byte(0) >> 4 == 0);
+        ValueKind::String
+    }
+
+    #[inline]
+    pub(super) fn storage(self) -> Storage {
+        match self.byte(0) & 15 {
+            0 => Storage::Integer,
+            1 => Storage::Inline,
+            _ => Storage::Outside,
+        }
+    }
+
+    #[inline]
+    fn flags(self) -> u8 {
+        self.byte(1)
+    }
+
+    #[inline]
+    pub(super) fn has_expiry(self) -> bool {
+        self.flags() & HAS_EXPIRY != 0
+    }
+
+    /// Whether a short string is shown as `raw`.
+    pub(super) fn is_raw(self) -> bool {
+        self.flags() & RAW != 0
+    }
+
+    /// Shows the value as `raw` from now on.
+    pub(super) fn mark_raw(self) {
+        self.set_byte(1, self.flags() | RAW);
+    }
+
+    /// The 24 bits of the eviction clock.
+    #[inline]
+    pub(super) fn clock(self) -> u32 {
+        u32::from(self.byte(2)) | u32::from(self.byte(3)) << 8 | u32::from(self.byte(4)) << 16
+    }
+
+    #[inline]
+    pub(super) fn set_clock(self, clock: u32) {
+        self.set_byte(2, clock as u8);
+        self.set_byte(3, (clock >> 8) as u8);
+        self.set_byte(4, (clock >> 16) as u8);
+    }
+
+    #[inline]
+    pub(super) fn expiry(self) -> Option<UnixMillis> {
+        if !self.has_expiry() {
+            return None;
+        }
+        let low = self.half(FIXED_BYTES);
+        let high = if self.flags() & FAR_EXPIRY == 0 {
+            0
+        } else {
+            let at = FIXED_BYTES + EXPIRY_BYTES;
+            u64::from(self.byte(at)) | u64::from(self.byte(at + 1)) << 8
+        };
+        Some(UnixMillis(low | high << 48))
+    }
+
+    /// Overwrites the expiry time; the new one takes as many bytes as the old one.
+    pub(super) fn set_expiry(self, at: UnixMillis) {
+        debug_assert_eq!(expiry_bytes(Some(at)), self.expiry_bytes());
+        self.set_half(FIXED_BYTES, at.0);
+        if self.flags() & FAR_EXPIRY != 0 {
+            self.set_byte(FIXED_BYTES + EXPIRY_BYTES, (at.0 >> 48) as u8);
+            self.set_byte(FIXED_BYTES + EXPIRY_BYTES + 1, (at.0 >> 56) as u8);
+        }
+    }
+
+    /// Address of the word of the expiry wheel that names this entry (E2).
+    pub(super) fn wheel_place(self) -> u64 {
+        debug_assert!(self.has_expiry());
+        self.half(FIXED_BYTES + 6)
+    }
+
+    pub(super) fn set_wheel_place(self, place: u64) {
+        debug_assert!(self.has_expiry());
+        self.set_half(FIXED_BYTES + 6, place);
+    }
+
+    #[inline]
+    pub(super) fn expiry_bytes(self) -> usize {
+        match self.flags() & (HAS_EXPIRY | FAR_EXPIRY) {
+            0 => 0,
+            HAS_EXPIRY => EXPIRY_BYTES,
+            _ => FAR_EXPIRY_BYTES,
+        }
+    }
+
+    /// Offset and length of the key.
+    #[inline]
+    fn key_at(self) -> (usize, usize) {
+        let offset = FIXED_BYTES + self.expiry_bytes();
+        let (length, bytes) = self.length_at(offset);
+        (offset + bytes, length)
+    }
+
+    #[inline]
+    pub(super) fn key<'a>(self) -> &'a [u8] {
+        let (offset, length) = self.key_at();
+        self.slice(offset, length)
+    }
+
+    #[inline]
+    fn value_offset(self) -> usize {
+        let (offset, length) = self.key_at();
+        offset + length
+    }
+
+    /// The value of an `Integer` entry.
+    #[inline]
+    pub(super) fn integer(self) -> i64 {
+        debug_assert!(self.storage() == Storage::Integer);
+        self.word(self.value_offset()).cast_signed()
+    }
+
+    pub(super) fn set_integer(self, value: i64) {
+        debug_assert!(self.storage() == Storage::Integer);
+        self.set_word(self.value_offset(), value.cast_unsigned());
+    }
+
+    /// Offset and length of the bytes of an `Inline` value.
+    #[inline]
+    fn inline_at(self) -> (usize, usize) {
+        let offset = self.value_offset();
+        let (length, bytes) = self.length_at(offset);
+        (offset + bytes, length)
+    }
+
+    /// The bytes of a value that is not an integer.
+    #[inline]
+    pub(super) fn bytes<'a>(self) -> &'a [u8] {
+        if self.storage() == Storage::Inline {
+            let (offset, length) = self.inline_at();
+            return self.slice(offset, length);
+        }
+        let outside = self.outside();
+        // SAFETY: E3: the buffer has `length` bytes in use.
+        unsafe { std::slice::from_raw_parts(outside.start().as_ptr(), outside.length) }
+    }
+
+    /// The bytes of a value that is not an integer, for changing them in place.
+    pub(super) fn bytes_mut<'a>(self) -> &'a mut [u8] {
+        let bytes: &[u8] = self.bytes();
+        // SAFETY: the keyspace holds its entries exclusively while it changes one, and the pointer
+        // came from memory that is writable.
+        unsafe { std::slice::from_raw_parts_mut(bytes.as_ptr().cast_mut(), bytes.len()) }
+    }
+
+    /// The buffer of an `Outside` value.
+    #[inline]
+    pub(super) fn outside(self) -> Outside {
+        debug_assert!(self.storage() == Storage::Outside);
+        let offset = self.value_offset();
+        Outside {
+            address: self.word(offset),
+            length: self.word(offset + 8) as usize,
+            capacity: self.word(offset + 16) as usize,
+        }
+    }
+
+    pub(super) fn set_outside(self, outside: Outside) {
+        debug_assert!(self.storage() == Storage::Outside);
+        let offset = self.value_offset();
+        self.set_word(offset, outside.address);
+        self.set_word(offset + 8, outside.length as u64);
+        self.set_word(offset + 16, outside.capacity as u64);
+    }
+
+    /// The value, as it would be written into another entry.
+    pub(super) fn value<'a>(self) -> Value<'a> {
+        match self.storage() {
+            Storage::Integer => Value::Integer(self.integer()),
+            Storage::Inline => Value::Inline {
+                bytes: self.bytes(),
+                raw: self.is_raw(),
+            },
+            Storage::Outside => Value::Outside(self.outside()),
+        }
+    }
+
+    /// Bytes of the entry, without a buffer outside (E1).
+    #[inline]
+    pub(super) fn size(self) -> usize {
+        let offset = self.value_offset();
+        match self.storage() {
+            Storage::Integer => offset + 8,
+            Storage::Outside => offset + OUTSIDE_BYTES,
+            Storage::Inline => {
+                let (length, bytes) = self.length_at(offset);
+                offset + bytes + length
+            }
+        }
+    }
+
+    /// Bytes that the entry takes in the arena, with its buffer.
+    pub(super) fn memory_bytes(self) -> usize {
+        let buffer = match self.storage() {
+            Storage::Outside => usable_size(self.outside().capacity),
+            _ => 0,
+        };
+        usable_size(self.size()) + buffer
+    }
+
+    /// Makes an entry. The clock is the caller's to set, and the wheel place too if it expires.
+    pub(super) fn create(key: &[u8], expiry: Option<UnixMillis>, value: Value<'_>) -> Entry {
+        let size = Entry::size_for(key.len(), expiry_bytes(expiry), value);
+        let entry = Entry(Arena.take(size));
+        entry.set_byte(1, 0);
+        let flags = match expiry_bytes(expiry) {
+            0 => 0,
+            EXPIRY_BYTES => HAS_EXPIRY,
+            _ => HAS_EXPIRY | FAR_EXPIRY,
+        };
+        entry.set_byte(1, flags);
+        if let Some(at) = expiry {
+            entry.set_expiry(at);
+        }
+        let offset = FIXED_BYTES + entry.expiry_bytes();
+        entry.set_length(offset, key.len());
+        entry.copy_in(offset + length_bytes(key.len()), key);
+        entry.write_value(value);
+        entry
+    }
+
+    /// Bytes of an entry with these parts.
+    pub(super) fn size_for(key_length: usize, expiry_bytes: usize, value: Value<'_>) -> usize {
+        FIXED_BYTES + expiry_bytes + length_bytes(key_length) + key_length + value.stored_bytes()
+    }
+
+    /// Bytes of this entry if it had another value.
+    pub(super) fn size_with(self, value: Value<'_>) -> usize {
+        self.value_offset() + value.stored_bytes()
+    }
+
+    /// Writes another value into an entry whose object is large enough for it. An outside buffer
+    /// that was there before is the caller's to free.
+    pub(super) fn write_value(self, value: Value<'_>) {
+        let flags = self.flags() & !RAW;
+        let offset = self.value_offset();
+        match value {
+            Value::Integer(integer) => {
+                self.set_byte(0, Storage::Integer as u8);
+                self.set_byte(1, flags);
+                self.set_word(offset, integer.cast_unsigned());
+            }
+            Value::Inline { bytes, raw } => {
+                self.set_byte(0, Storage::Inline as u8);
+                self.set_byte(1, if raw { flags | RAW } else { flags });
+                self.set_length(offset, bytes.len());
+                self.copy_in(offset + length_bytes(bytes.len()), bytes);
+            }
+            Value::Outside(outside) => {
+                self.set_byte(0, Storage::Outside as u8);
+                self.set_byte(1, flags | RAW);
+                self.set_outside(outside);
+            }
+        }
+    }
+
+    /// Gives the object back, but not a buffer outside: that one moved to another entry.
+    pub(super) fn free_object(self) {
+        // SAFETY: E1; the caller forgets the entry.
+        unsafe { Arena.give(self.0, self.size()) }
+    }
+
+    /// Gives the object and its buffer back.
+    pub(super) fn free(self) {
+        if self.storage() == Storage::Outside {
+            self.outside().free();
+        }
+        self.free_object();
+    }
+}
+
+impl Outside {
+    /// A buffer of at least `capacity` bytes, rounded up to what it really takes.
+    pub(super) fn create(length: usize, capacity: usize) -> Outside {
+        let capacity = usable_size(capacity);
+        let address = Arena.take(capacity).as_ptr().expose_provenance() as u64;
+        Outside {
+            address,
+            length,
+            capacity,
+        }
+    }
+
+    /// A buffer with just these bytes.
+    pub(super) fn filled(bytes: &[u8]) -> Outside {
+        let outside = Outside::create(bytes.len(), bytes.len());
+        outside.rest(0)[..bytes.len()].copy_from_slice(bytes);
+        outside
+    }
+
+    #[inline]
+    pub(super) fn start(self) -> NonNull<u8> {
+        let start = std::ptr::with_exposed_provenance_mut(self.address as usize);
+        // SAFETY: E3: the address is that of a buffer.
+        unsafe { NonNull::new_unchecked(start) }
+    }
+
+    /// The bytes `from ..` of the buffer up to its capacity, whatever they hold.
+    pub(super) fn rest<'a>(self, from: usize) -> &'a mut [u8] {
+        debug_assert!(from <= self.capacity);
+        // SAFETY: E3; arena memory is always initialised, and the buffer belongs to one entry that
+        // the keyspace holds exclusively.
+        unsafe {
+            std::slice::from_raw_parts_mut(self.start().add(from).as_ptr(), self.capacity - from)
+        }
+    }
+
+    /// Tries to make the capacity at least `capacity` where the buffer stands.
+    pub(super) fn extend(&mut self, capacity: usize) -> bool {
+        // SAFETY: E3.
+        let done = unsafe { Arena.extend(self.start(), self.capacity, capacity) };
+        if done {
+            self.capacity = usable_size(capacity);
+        }
+        done
+    }
+
+    pub(super) fn free(self) {
+        // SAFETY: E3; the caller forgets the buffer.
+        unsafe { Arena.give(self.start(), self.capacity) }
+    }
+}

@@ -1,0 +1,125 @@
+//! What a lookup finds: a view of one entry, and what OBJECT and MEMORY say about it.
+
+use std::marker::PhantomData;
+
+use proto::time::UnixMillis;
+
+use super::clock::{self, ClockMode};
+use super::entry::{Entry, Storage, ValueKind};
+
+/// Longest string that Redis keeps in one piece with its object, and shows as `embstr`.
+const EMBEDDED_MAX: usize = 44;
+
+/// A string value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StringRef<'a> {
+    /// Kept as a number; its text is the decimal form.
+    Int(i64),
+    /// Kept as bytes.
+    Bytes(&'a [u8]),
+}
+
+/// What OBJECT ENCODING shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// A number.
+    Int,
+    /// A short string that was never modified in place.
+    Embstr,
+    /// Any other string.
+    Raw,
+}
+
+impl Encoding {
+    /// The name that Redis gives it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Encoding::Int => "int",
+            Encoding::Embstr => "embstr",
+            Encoding::Raw => "raw",
+        }
+    }
+}
+
+/// A live key. It borrows the keyspace, so that nothing can change under it.
+#[derive(Debug, Clone, Copy)]
+pub struct Found<'a> {
+    entry: Entry,
+    mode: ClockMode,
+    now: UnixMillis,
+    keyspace: PhantomData<&'a ()>,
+}
+
+impl<'a> Found<'a> {
+    pub(super) fn new(entry: Entry, mode: ClockMode, now: UnixMillis) -> Found<'a> {
+        Found {
+            entry,
+            mode,
+            now,
+            keyspace: PhantomData,
+        }
+    }
+
+    /// The name of the key.
+    #[must_use]
+    pub fn key(&self) -> &'a [u8] {
+        self.entry.key()
+    }
+
+    /// Type of the value.
+    #[inline]
+    #[must_use]
+    pub fn kind(&self) -> ValueKind {
+        self.entry.kind()
+    }
+
+    /// The value of a string.
+    #[inline]
+    #[must_use]
+    pub fn string(&self) -> StringRef<'a> {
+        match self.entry.storage() {
+            Storage::Integer => StringRef::Int(self.entry.integer()),
+            _ => StringRef::Bytes(self.entry.bytes()),
+        }
+    }
+
+    /// How Redis would say that the value is kept.
+    #[must_use]
+    pub fn encoding(&self) -> Encoding {
+        match self.entry.storage() {
+            Storage::Integer => Encoding::Int,
+            Storage::Inline if !self.entry.is_raw() && self.entry.bytes().len() <= EMBEDDED_MAX => {
+                Encoding::Embstr
+            }
+            _ => Encoding::Raw,
+        }
+    }
+
+    /// When the key will be gone.
+    #[must_use]
+    pub fn expiry(&self) -> Option<UnixMillis> {
+        self.entry.expiry()
+    }
+
+    /// Seconds since the last use: OBJECT IDLETIME, meaningful while clocks count recency.
+    #[must_use]
+    pub fn idle_seconds(&self) -> u32 {
+        clock::idle_seconds(self.entry.clock(), self.now)
+    }
+
+    /// The use counter, decayed to now: OBJECT FREQ, meaningful while clocks count frequency.
+    #[must_use]
+    pub fn frequency(&self) -> u8 {
+        clock::frequency(self.mode, self.entry.clock(), self.now)
+    }
+
+    /// Bytes that the key takes in the arena, with its share of the dictionary and, if it expires,
+    /// of the wheel: MEMORY USAGE.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        // A word at the average load of the tables takes ten bytes, one in the wheel eight.
+        let index = if self.entry.has_expiry() { 18 } else { 10 };
+        self.entry.memory_bytes() + index
+    }
+}

@@ -1,0 +1,25 @@
+//! What the engine hears of changes that the keyspace makes on its own.
+//!
+//! A read command may find a key whose time has come. Removing it changes the arena, so it must be
+//! bracketed in the journal like any write, and others want to know (keyspace events, the log).
+
+/// Told of removals that no command asked for. Brackets may come inside the engine's own: counting
+/// them is the implementation's business.
+pub trait Hook {
+    /// The arena is about to change.
+    fn begin_write(&mut self, db: u16, slot: u16);
+    /// The arena is consistent again.
+    fn end_write(&mut self);
+    /// A key's time had come; it is being removed, inside a bracket.
+    fn expired(&mut self, db: u16, slot: u16, key: &[u8]);
+}
+
+/// Listens to nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoHook;
+
+impl Hook for NoHook {
+    fn begin_write(&mut self, _: u16, _: u16) {}
+    fn end_write(&mut self) {}
+    fn expired(&mut self, _: u16, _: u16, _: &[u8]) {}
+}

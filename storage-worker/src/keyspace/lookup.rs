@@ -1,0 +1,138 @@
+//! Finding and removing keys, and the stages of prefetching.
+//!
+//! A lookup costs three dependent cache misses: the slot's dictionary, the bucket, the entry. A batch
+//! of commands hides them: for the commands ahead, the worker calls the three stages below in turn,
+//! some commands apart; each reads only what the stage before has brought.
+
+use super::dictionary::{Place, prefetch};
+use super::entry::Entry;
+use super::{Access, Found, Key, Keyspace, clock};
+use proto::time::UnixMillis;
+
+impl Keyspace {
+    /// First stage: the header of the slot's dictionary.
+    #[inline]
+    pub fn prefetch_slot(&self, key: &Key<'_>) {
+        if let Some(dictionary) = self.dictionary_at(key.db, key.slot) {
+            prefetch(dictionary.as_ptr().cast());
+        }
+    }
+
+    /// Second stage: the bucket.
+    #[inline]
+    pub fn prefetch_bucket(&self, key: &Key<'_>) {
+        if let Some(dictionary) = self.dictionary_at(key.db, key.slot) {
+            // SAFETY: it is live, and this handle is its only user.
+            unsafe { dictionary.as_ref() }.prefetch_bucket(key.hash);
+        }
+    }
+
+    /// Third stage: the entry.
+    #[inline]
+    pub fn prefetch_entry(&self, key: &Key<'_>) {
+        if let Some(dictionary) = self.dictionary_at(key.db, key.slot) {
+            // SAFETY: it is live, and this handle is its only user.
+            unsafe { dictionary.as_ref() }.prefetch_element(key.hash);
+        }
+    }
+
+    /// The place of a key, dead or alive.
+    #[inline]
+    pub(super) fn place_of(&mut self, key: &Key<'_>) -> Option<Place> {
+        let mut dictionary = self.dictionary_at(key.db, key.slot)?;
+        // SAFETY: it is live, and this handle is its only user.
+        let dictionary = unsafe { dictionary.as_mut() };
+        dictionary.find(key.hash, |element| Entry::new(element).key() == key.bytes)
+    }
+
+    /// The place of a live key; a dead one is removed on the way (inside the caller's bracket).
+    #[inline]
+    pub(super) fn live_place_of(&mut self, key: &Key<'_>) -> Option<Place> {
+        let place = self.place_of(key)?;
+        let entry = Entry::new(place.element());
+        if self.is_dead(entry) {
+            self.expire(key.db, key.slot, key.hash, place);
+            return None;
+        }
+        Some(place)
+    }
+
+    #[inline]
+    pub(super) fn is_dead(&self, entry: Entry) -> bool {
+        entry.expiry().is_some_and(|at| at.has_passed(self.now))
+    }
+
+    /// Looks a key up at the time `now`. A key whose time has come is removed and not found.
+    #[inline]
+    pub fn find(&mut self, key: &Key<'_>, now: UnixMillis, access: Access) -> Option<Found<'_>> {
+        self.now = now;
+        let place = self.place_of(key)?;
+        let entry = Entry::new(place.element());
+        if self.is_dead(entry) {
+            self.expire_bracketed(key, place);
+            return None;
+        }
+        if access != Access::Peek {
+            self.touch(entry);
+        }
+        Some(Found::new(entry, self.clock_mode, now))
+    }
+
+    /// Counts a use of the entry.
+    #[inline]
+    pub(super) fn touch(&mut self, entry: Entry) {
+        let old = entry.clock();
+        let random = match self.clock_mode {
+            clock::ClockMode::Recency => 0,
+            clock::ClockMode::Frequency { .. } => self.next_random(),
+        };
+        let new = clock::touched(self.clock_mode, old, self.now, random);
+        // A line that is only read stays clean: reads of a hot key write once per second.
+        if new != old {
+            entry.set_clock(new);
+        }
+    }
+
+    /// Removes a key; says whether it was there and alive.
+    pub fn remove(&mut self, key: &Key<'_>) -> bool {
+        let Some(place) = self.live_place_of(key) else {
+            return false;
+        };
+        self.remove_at(key.db, key.slot, key.hash, place).free();
+        true
+    }
+
+    /// Removes a key and frees it later if that takes long. A string never takes long: giving back
+    /// 512 MB is one step of the allocator, and its pages go back to the system in the background.
+    pub fn unlink(&mut self, key: &Key<'_>) -> bool {
+        self.remove(key)
+    }
+
+    /// Takes an entry out of dictionary, wheel and counts, without freeing it.
+    pub(super) fn remove_at(&mut self, db: u16, slot: u16, hash: u64, place: Place) -> Entry {
+        let entry = Entry::new(place.element());
+        if entry.has_expiry() {
+            self.forget_expiry(db, entry);
+        }
+        self.dictionary_mut(db, slot).remove(hash, place);
+        self.count_key(db, slot, false);
+        entry
+    }
+
+    /// Adds an entry under a name that is not there.
+    pub(super) fn insert_new(&mut self, key: &Key<'_>, entry: Entry) {
+        entry.set_clock(clock::fresh(self.clock_mode, self.now));
+        self.insert_kept(key, entry);
+    }
+
+    /// Adds an entry, as it is, under a name that is not there.
+    pub(super) fn insert_kept(&mut self, key: &Key<'_>, entry: Entry) {
+        if let Some(at) = entry.expiry() {
+            self.note_expiry(key.db, entry, at);
+        }
+        let hasher = self.hasher();
+        self.dictionary_mut(key.db, key.slot)
+            .insert(key.hash, entry.object(), hasher);
+        self.count_key(key.db, key.slot, true);
+    }
+}
