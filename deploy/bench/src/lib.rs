@@ -13,14 +13,25 @@
 
 #![forbid(unsafe_code)]
 
+mod arrivals;
+mod chart;
 mod client;
 mod closed_loop;
+mod command_line;
 mod connection;
 mod error;
+mod interrupt;
+mod latency;
+mod open_loop;
+mod process_tree;
+mod progress;
 mod random;
 mod reply_skipper;
+mod report;
 #[cfg(test)]
 mod responder;
+mod search;
+mod server;
 mod tally;
 mod throughput;
 mod workload;
@@ -47,12 +58,15 @@ pub struct BenchArgs {
 pub enum BenchCommand {
     /// How much a server can do: closed loop, every connection always has a batch in flight
     Throughput(throughput::ThroughputArgs),
+    /// How long requests take at fixed rates: open loop, latency from the intended time of sending
+    Latency(latency::LatencyArgs),
 }
 
 /// Runs what `args` ask for; prints results on standard output and errors on standard error.
 pub fn run(args: BenchArgs) -> ExitCode {
     let outcome = match args.command {
         BenchCommand::Throughput(args) => throughput::run(&args),
+        BenchCommand::Latency(args) => latency::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,9 +5,12 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use crate::client::{Client, Target};
-use crate::closed_loop::{ClosedLoop, Extent, Observer, Unobserved};
+use crate::closed_loop::{ClosedLoop, Extent, Observer};
 use crate::error::BenchError;
+use crate::latency::hand_out;
+use crate::progress::Progress;
 use crate::random::Random;
+use crate::report::{OutputArgs, Sample, Table, micros};
 use crate::workload::{Command, Mix, Shape};
 
 /// Keys looked at to find out whether the key space is filled already.
@@ -89,6 +92,8 @@ pub struct ThroughputArgs {
     /// Whether to fill the key space first
     #[arg(long, value_enum, default_value_t = Fill::Auto)]
     fill: Fill,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Seconds from the command line as a time.
@@ -154,10 +159,14 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<(), BenchError> {
         Some(count) => Extent::Requests(count),
         None => Extent::Time(seconds(args.duration)?),
     };
+    let mut progress = Progress::new(args.command.len() as u64);
+    let mut samples = Vec::new();
     for mix in &args.command {
         if mix.commands().any(Command::reads_values) {
-            fill(&args.target, &shape, args.fill, &mut Unobserved)?;
+            progress.step("filling the key space");
+            fill(&args.target, &shape, args.fill, &mut progress)?;
         }
+        progress.step(mix.to_string());
         let plan = ClosedLoop {
             mix: mix.clone(),
             shape: shape.clone(),
@@ -169,19 +178,45 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<(), BenchError> {
             seed: args.shape.seed,
             ascending: false,
         };
-        let outcome = plan.run(&args.target, &mut Unobserved)?;
-        let latencies = &outcome.tally.latencies;
-        println!(
-            "{mix:<14} {:>12.0} requests/s  p50 {:>8.1} us  p99 {:>8.1} us  max {:>8.1} us  generator {:.2} us/op",
-            outcome.requests_per_second(),
-            latencies.at_us(0.5),
-            latencies.at_us(0.99),
-            latencies.max_us(),
-            outcome.generator_us_per_op(),
-        );
+        let outcome = plan.run(&args.target, &mut progress)?;
+        progress.complete();
         if let Some(complaint) = outcome.tally.complaint() {
-            println!("  {complaint}");
+            progress.line(&format!("{mix}: {complaint}"));
         }
+        samples.push(Sample::closed(
+            &mix.to_string(),
+            &args.target.to_string(),
+            1,
+            &outcome,
+        ));
     }
-    Ok(())
+    progress.clear();
+    print!("{}", table(&samples));
+    hand_out(&args.output, &samples)
+}
+
+fn table(samples: &[Sample]) -> String {
+    let mut table = Table::new(&[
+        "command",
+        "requests/s",
+        "batch p50",
+        "p90",
+        "p99",
+        "p99.9",
+        "max",
+        "generator CPU",
+    ]);
+    for sample in samples {
+        table.row(vec![
+            sample.work.clone(),
+            format!("{:.0}", sample.requests_per_second),
+            micros(sample.p50_us),
+            micros(sample.p90_us),
+            micros(sample.p99_us),
+            micros(sample.p999_us),
+            micros(sample.max_us),
+            format!("{:.2} us/op", sample.generator_cpu_us),
+        ]);
+    }
+    table.render()
 }
