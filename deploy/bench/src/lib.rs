@@ -18,6 +18,7 @@ mod chart;
 mod client;
 mod closed_loop;
 mod command_line;
+mod compare;
 mod connection;
 mod error;
 mod interrupt;
@@ -60,16 +61,19 @@ pub enum BenchCommand {
     Throughput(throughput::ThroughputArgs),
     /// How long requests take at fixed rates: open loop, latency from the intended time of sending
     Latency(latency::LatencyArgs),
+    /// Several servers in turn, against each other and against what must be reached
+    Compare(Box<compare::CompareArgs>),
 }
 
 /// Runs what `args` ask for; prints results on standard output and errors on standard error.
 pub fn run(args: BenchArgs) -> ExitCode {
     let outcome = match args.command {
-        BenchCommand::Throughput(args) => throughput::run(&args),
-        BenchCommand::Latency(args) => latency::run(&args),
+        BenchCommand::Throughput(args) => throughput::run(&args).map(|()| ExitCode::SUCCESS),
+        BenchCommand::Latency(args) => latency::run(&args).map(|()| ExitCode::SUCCESS),
+        BenchCommand::Compare(args) => compare::run(&args),
     };
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("sirocco bench: {error}");
             ExitCode::from(if matches!(error, BenchError::Usage(_)) {
