@@ -2,15 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-#[derive(Parser)]
-#[command(name = "bench")]
-struct Options {
-    #[command(flatten)]
-    bench: bench::BenchArgs,
-}
-
 fn main() -> ExitCode {
-    bench::run(Options::parse().bench)
+    bench::run_from(std::env::args_os().skip(1))
 }

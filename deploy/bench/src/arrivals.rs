@@ -1,7 +1,8 @@
-//! When requests are meant to be sent, and what becomes of them: the clockless core of the open loop.
+//! When requests are meant to be sent, and what becomes of them: the clockless core of the open
+//! loop.
 //!
-//! Why intended times: a generator that waits for a slow reply before it sends the next request asks
-//! less of the server exactly while the server is slow, and so leaves the bad times out of its
+//! Why intended times: a generator that waits for a slow reply before it sends the next request
+//! asks less of the server exactly while the server is slow, and so leaves the bad times out of its
 //! statistics ("coordinated omission"). Here the schedule is fixed beforehand. A request whose
 //! connection is still busy waits in a queue of that connection, and its latency counts from the
 //! time it was meant to be sent, as a user would see it.
@@ -103,7 +104,8 @@ pub(crate) struct ArrivalCounts {
     pub(crate) unanswered: u64,
     /// From the intended time to the reply.
     pub(crate) latencies: Latencies,
-    /// From the intended time to sending, where the connection was free: the generator's own delay.
+    /// From the intended time to sending, where the connection was free: the generator's own
+    /// delay.
     pub(crate) lateness: Latencies,
 }
 

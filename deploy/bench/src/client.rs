@@ -1,5 +1,5 @@
-//! A small blocking RESP client for everything outside the measured interval: handshake, PING, INFO,
-//! CONFIG GET, FLUSHALL, samples of the pre-fill.
+//! A small blocking RESP client for everything outside the measured interval: handshake, PING,
+//! INFO, CONFIG GET, FLUSHALL, samples of the pre-fill.
 //!
 //! Why not a client package: the generator must connect in exactly this way anyway (the measured
 //! connections begin as one of these), and the few replies needed fit one page of code.

@@ -1,8 +1,10 @@
-//! One measured connection: a non-blocking socket, what could not be sent yet, and the reply counter.
+//! One measured connection: a non-blocking socket, what could not be sent yet, and the reply
+//! counter.
 //!
-//! Level-triggered readiness and one `read` per event: a read that does not fill the buffer needs no
-//! second call to learn that nothing is left. Bytes are written straight from the shared image; only
-//! what the socket refuses is copied, and only then is the connection registered for writability.
+//! Level-triggered readiness and one `read` per event: a read that does not fill the buffer needs
+//! no second call to learn that nothing is left. Bytes are written straight from the shared image;
+//! only what the socket refuses is copied, and only then is the connection registered for
+//! writability.
 //!
 //! Cost: per batch one `write`, one `read` and its share of an `epoll_wait`.
 

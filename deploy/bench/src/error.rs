@@ -15,7 +15,8 @@ pub enum BenchError {
         /// The system's answer.
         source: io::Error,
     },
-    /// The server sent something that is not RESP, closed the connection, or refused a needed command.
+    /// The server sent something that is not RESP, closed the connection, or refused a needed
+    /// command.
     Server(String),
 }
 

@@ -1,5 +1,5 @@
-//! `sirocco bench latency`: fixed rates against a running server, one after another, and a search for
-//! the highest that it sustains.
+//! `sirocco bench latency`: fixed rates against a running server, one after another, and a search
+//! for the highest that it sustains.
 
 use std::time::Duration;
 
@@ -96,8 +96,8 @@ pub struct LatencyArgs {
     /// Seconds at the same rate before the measured interval
     #[arg(long, default_value_t = 0.5)]
     warm_up: f64,
-    /// Poll instead of sleeping if the next request is due within this many microseconds: sends more
-    /// exactly, but takes processor time from a server on the same cores
+    /// Poll instead of sleeping if the next request is due within this many microseconds: sends
+    /// more exactly, but takes processor time from a server on the same cores
     #[arg(long, default_value_t = 0)]
     spin_us: u64,
     /// Whether to fill the key space first

@@ -7,9 +7,9 @@
 //!   - `compare`: starts several servers, measures them in turn, and holds the results against what
 //!     must be reached.
 //!
-//! Why a generator of our own: on a small machine it shares the cores with the server, so whatever it
-//! costs is missing from the result. Requests are rendered before the run, keys are patched in place,
-//! replies are counted without being stored, and one thread drives all connections.
+//! Why a generator of our own: on a small machine it shares the cores with the server, so whatever
+//! it costs is missing from the result. Requests are rendered before the run, keys are patched in
+//! place, replies are counted without being stored, and one thread drives all connections.
 
 #![forbid(unsafe_code)]
 
@@ -37,7 +37,10 @@ mod tally;
 mod throughput;
 mod workload;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
+
+use clap::Parser;
 
 pub use client::Target;
 pub use closed_loop::{ClosedLoop, Extent, Observer, Outcome, Unobserved};
@@ -63,6 +66,31 @@ pub enum BenchCommand {
     Latency(latency::LatencyArgs),
     /// Several servers in turn, against each other and against what must be reached
     Compare(Box<compare::CompareArgs>),
+}
+
+#[derive(Debug, clap::Parser)]
+#[command(
+    name = "sirocco bench",
+    version,
+    about = "Measures servers that speak RESP"
+)]
+struct CommandLine {
+    #[command(flatten)]
+    bench: BenchArgs,
+}
+
+/// Like [`run`], with the words after `sirocco bench` still to be parsed. Help and mistakes are
+/// answered here.
+pub fn run_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let name = OsString::from("sirocco bench");
+    match CommandLine::try_parse_from(std::iter::once(name).chain(arguments)) {
+        Ok(line) => run(line.bench),
+        Err(error) => {
+            // If even this cannot be printed, the exit code remains.
+            let _ = error.print();
+            ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+        }
+    }
 }
 
 /// Runs what `args` ask for; prints results on standard output and errors on standard error.

@@ -1,13 +1,13 @@
-//! Open loop: requests at a fixed rate, whatever the server does. Drives the core in `arrivals` with
-//! sockets and a clock.
+//! Open loop: requests at a fixed rate, whatever the server does. Drives the core in `arrivals`
+//! with sockets and a clock.
 //!
-//! Precision of sending: the thread sleeps in `epoll_wait` until a reply comes or a timer descriptor
-//! fires at the next intended time. High-resolution timers make that exact to some microseconds while
-//! the core is awake; waking an idle core of a virtual machine takes 20 to 60. `spin` makes the thread
-//! poll instead of sleep when the next request is due within that time: more exact, but it takes
-//! processor time, which matters where the server shares the cores; so it is off by default. Either
-//! way the generator's own delay is measured (`lateness`) and part of every latency, for all servers
-//! alike.
+//! Precision of sending: the thread sleeps in `epoll_wait` until a reply comes or a timer
+//! descriptor fires at the next intended time. High-resolution timers make that exact to some
+//! microseconds while the core is awake; waking an idle core of a virtual machine takes 20 to 60.
+//! `spin` makes the thread poll instead of sleep when the next request is due within that time:
+//! more exact, but it takes processor time, which matters where the server shares the cores; so it
+//! is off by default. Either way the generator's own delay is measured (`lateness`) and part of
+//! every latency, for all servers alike.
 //!
 //! Cost: per request one `write`, one `read`, one `timerfd_settime` and one or two `epoll_wait`.
 //! Not here: the schedule and the counting (`arrivals`), closed loop (`closed_loop`).

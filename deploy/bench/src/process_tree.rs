@@ -10,8 +10,8 @@
 //! ```
 //!
 //! CPU time comes from `schedstat`, because the ticks in `stat` (10 ms) are too coarse for short or
-//! lightly loaded intervals; where the kernel does not keep it, ticks are used. Memory is the sum of
-//! Pss, so that a page of shared memory counts once however many processes of the tree map it.
+//! lightly loaded intervals; where the kernel does not keep it, ticks are used. Memory is the sum
+//! of Pss, so that a page of shared memory counts once however many processes of the tree map it.
 //!
 //! Cost: about 10 us per process of the machine and sample.
 

@@ -1,8 +1,8 @@
 //! A small, seeded source of uniform numbers for keys and arrival times.
 //!
-//! Why not a package: the generator draws one number per key on its hottest path, needs the same sequence again
-//! for the same seed, and needs no more quality than "keys do not cluster". This is SplitMix64: one addition, two
-//! multiplications, 64 bits of state.
+//! Why not a package: the generator draws one number per key on its hottest path, needs the same
+//! sequence again for the same seed, and needs no more quality than "keys do not cluster". This is
+//! SplitMix64: one addition, two multiplications, 64 bits of state.
 
 /// Seeded generator; equal seeds give equal sequences.
 #[derive(Debug, Clone)]
@@ -24,7 +24,8 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Uniform in `0..bound`; `bound` 0 gives 0. The bias is below `bound / 2^64`, far under what a run can show.
+    /// Uniform in `0..bound`; `bound` 0 gives 0. The bias is below `bound / 2^64`, far under what a
+    /// run can show.
     #[inline]
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         // The high half of the 128-bit product is smaller than `bound`, so it fits.

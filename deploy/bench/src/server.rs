@@ -5,8 +5,8 @@
 //!   start --PING answered--> running <--SIGCONT / SIGSTOP--> paused       either --SIGTERM--> ended
 //! ```
 //!
-//! Why SIGSTOP: some servers use CPU while idle (busy polling of I/O threads takes a whole core) and
-//! would disturb the one being measured. Restarting instead would lose the filled key space.
+//! Why SIGSTOP: some servers use CPU while idle (busy polling of I/O threads takes a whole core)
+//! and would disturb the one being measured. Restarting instead would lose the filled key space.
 //! A tree is paused from the root down and resumed from the leaves up, so that a supervisor never
 //! sees a stopped child and takes it for a hung one.
 //!
@@ -292,7 +292,8 @@ impl Drop for Server {
     }
 }
 
-/// Whether `pid` still works in `directory`, so that a number given anew to a stranger is left alone.
+/// Whether `pid` still works in `directory`, so that a number given anew to a stranger is left
+/// alone.
 fn is_orphan_of_ours(pid: i32, directory: &Path) -> bool {
     fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == directory)
 }

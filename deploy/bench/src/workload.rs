@@ -1,11 +1,14 @@
-//! What is asked of the server: commands, their mix, the shape of keys and values, and what a right reply looks like.
+//! What is asked of the server: commands, their mix, the shape of keys and values, and what a right
+//! reply looks like.
 //!
-//! Requests are rendered once into *images* of a whole batch (`pipeline` commands in one block of bytes); before a
-//! batch is sent, only the random digits inside it are overwritten. A mix with a cycle of C commands and batches of P
-//! needs C / gcd(C, P) different images; each connection walks through them in turn, starting at a place of its own.
+//! Requests are rendered once into *images* of a whole batch (`pipeline` commands in one block of
+//! bytes); before a batch is sent, only the random digits inside it are overwritten. A mix with a
+//! cycle of C commands and batches of P needs C / gcd(C, P) different images; each connection walks
+//! through them in turn, starting at a place of its own.
 //!
-//! Keys are a prefix of four bytes, zeros, and a random number, together `key_size` bytes. Each family of commands has
-//! its own prefix, so that types never collide and a GET always meets a value of the size that the pre-fill gave it:
+//! Keys are a prefix of four bytes, zeros, and a random number, together `key_size` bytes. Each
+//! family of commands has its own prefix, so that types never collide and a GET always meets a
+//! value of the size that the pre-fill gave it:
 //!
 //! ```text
 //!   key:  GET SET MGET MSET        ctr:  INCR       snx:  SETNX      apd:  APPEND
@@ -22,11 +25,12 @@ use crate::error::BenchError;
 use crate::random::Random;
 use crate::reply_skipper::Reply;
 
-/// Members of a set and fields of a hash that SADD and HSET choose from, per key: few enough that collections stay
-/// in their compact encodings (the servers switch beyond 128).
+/// Members of a set and fields of a hash that SADD and HSET choose from, per key: few enough that
+/// collections stay in their compact encodings (the servers switch beyond 128).
 const ELEMENTS_PER_KEY: u64 = 64;
 
-/// Bytes that one APPEND adds unless the value size is smaller: with 256 the values of a long run would outgrow memory.
+/// Bytes that one APPEND adds unless the value size is smaller: with 256 the values of a long run
+/// would outgrow memory.
 const APPEND_SIZE_MAX: usize = 16;
 
 /// Longest cycle of a mix, so that its images stay in the processor's cache.
@@ -348,11 +352,6 @@ impl Image {
         image
     }
 
-    /// Number of commands.
-    pub(crate) fn len(&self) -> usize {
-        self.commands.len()
-    }
-
     /// What the reply to the command at `position` must be.
     #[inline]
     pub(crate) fn expectation(&self, position: usize) -> Expectation {
@@ -496,7 +495,8 @@ const DIGIT_PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-/// Writes `number` into `field`, padded with zeros on the left; higher digits are lost if it does not fit.
+/// Writes `number` into `field`, padded with zeros on the left; higher digits are lost if it does
+/// not fit.
 #[inline]
 fn write_digits(field: &mut [u8], mut number: u64) {
     let mut end = field.len();
@@ -575,8 +575,7 @@ mod tests {
             next: 7,
             elements: Random::new(1),
         };
-        let count = images.get(0).len();
-        String::from_utf8(images.get_mut(0).patch(count, &mut order).to_vec()).unwrap()
+        String::from_utf8(images.get_mut(0).patch(pipeline, &mut order).to_vec()).unwrap()
     }
 
     #[test]

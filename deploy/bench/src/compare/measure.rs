@@ -318,7 +318,7 @@ impl Measure<'_> {
     }
 }
 
-pub(super) fn cpu_per_op(spent: Duration, operations: u64) -> f64 {
+fn cpu_per_op(spent: Duration, operations: u64) -> f64 {
     spent.as_secs_f64() * 1e6 / operations.max(1) as f64
 }
 

@@ -92,7 +92,8 @@ pub struct CompareArgs {
     /// A server to compare with: NAME=COMMAND, where {port} stands for the port
     #[arg(long, value_name = "NAME=COMMAND")]
     peer: Vec<Peer>,
-    /// Directory with redis-server and valkey-server: adds each with 1 thread and with 2 I/O threads
+    /// Directory with redis-server and valkey-server: adds each with 1 thread and with 2 I/O
+    /// threads
     #[arg(long, value_name = "DIR")]
     peers_from: Option<PathBuf>,
     /// Start line of our own server, with {port}

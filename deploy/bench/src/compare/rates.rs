@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::Contender;
-use super::measure::{Measure, cpu_per_op};
+use super::measure::Measure;
 use super::suite::{FIXED_RATES, RELATIVE_RATES, RatePlan, Work};
 use crate::closed_loop::{ClosedLoop, Extent};
 use crate::error::BenchError;
@@ -99,7 +99,8 @@ pub(super) fn run(
                         .line(&format!("{}, {name}: {complaint}", contender.name));
                 }
                 let mut sample = Sample::open(&name, &contender.name, repetition, &outcome);
-                // The rate that was asked for groups the rows; what was offered differs by rounding.
+                // The rate that was asked for groups the rows; what was offered differs by
+                // rounding.
                 sample.offered = Some(rate);
                 sample.server_cpu_us = Some(cpu);
                 samples.push(sample);
@@ -190,10 +191,5 @@ mod tests {
             [10_000.0, 20_000.0, 40_000.0, 50_000.0, 75_000.0, 100_000.0]
         );
         assert_eq!(rates(&highest, &[]), [10_000.0, 20_000.0, 40_000.0]);
-    }
-
-    #[test]
-    fn cpu_per_operation_survives_no_operation() {
-        assert!((cpu_per_op(Duration::from_micros(10), 0) - 10.0).abs() < 1e-9);
     }
 }

@@ -145,7 +145,7 @@ fn keeps_the_first_error_text() {
     let mut errors = 0;
     skipper
         .feed(b"-ERR first\r\n+OK\r\n-ERR second\r\n", |reply| {
-            errors += reply.errors
+            errors += reply.errors;
         })
         .unwrap();
     assert_eq!(errors, 2);

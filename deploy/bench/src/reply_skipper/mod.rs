@@ -1,8 +1,9 @@
 //! Counts complete RESP replies in a stream of bytes without storing or allocating anything.
 //!
-//! Why: the generator shares its cores with the server under test, so every nanosecond it spends on replies is taken
-//! from the measurement. It needs to know only how many replies are complete, whether one is an error, and whether a
-//! value has the right size; so bodies are jumped over and nothing is kept but a few counters.
+//! Why: the generator shares its cores with the server under test, so every nanosecond it spends on
+//! replies is taken from the measurement. It needs to know only how many replies are complete,
+//! whether one is an error, and whether a value has the right size; so bodies are jumped over and
+//! nothing is kept but a few counters.
 //!
 //! ```text
 //!   Start --type byte--> Line --CR--> LineFeed --LF--> Start            simple, integer, aggregate header
@@ -10,15 +11,16 @@
 //!                                        +--------> Body --> BodyCr --> BodyLf --> Start       bulk of n bytes
 //! ```
 //!
-//! Nesting needs no stack: `outstanding` is the number of elements that are still to come until the reply at the top
-//! is complete. It starts at 1, an aggregate of n adds n (a map 2n), every finished element takes 1 away.
+//! Nesting needs no stack: `outstanding` is the number of elements that are still to come until the
+//! reply at the top is complete. It starts at 1, an aggregate of n adds n (a map 2n), every
+//! finished element takes 1 away.
 //!
 //! Invariants
 //!   K1  the result does not depend on how the stream is cut into calls of `feed`.
 //!   K2  a malformed stream is an error, never a panic and never a wrong count before the error.
 //!
-//! Cost: about 10 ns per small reply, independent of the size of a bulk that is complete in the buffer.
-//! Not here: what a reply should be (`workload`), reading values (`client`).
+//! Cost: about 10 ns per small reply, independent of the size of a bulk that is complete in the
+//! buffer. Not here: what a reply should be (`workload`), reading values (`client`).
 
 use std::fmt;
 
@@ -33,7 +35,8 @@ const HEADER_VALUE_MAX: u64 = 1 << 40;
 pub struct Reply {
     /// RESP type byte of the outermost element.
     pub kind: u8,
-    /// Number in the outermost header: length of a bulk, count of an aggregate, value of an integer; -1 for null.
+    /// Number in the outermost header: length of a bulk, count of an aggregate, value of an
+    /// integer; -1 for null.
     pub number: i64,
     /// Sum of the lengths of all bulks inside, the outermost one included.
     pub bulk_bytes: u64,
@@ -338,8 +341,8 @@ fn expect(found: u8, wanted: u8, expected: &'static str) -> Result<(), Malformed
     }
 }
 
-/// The three replies that fill a measurement (a value, an integer, a short status), complete in the buffer.
-/// Anything else, or anything odd, is left to the state machine.
+/// The three replies that fill a measurement (a value, an integer, a short status), complete in the
+/// buffer. Anything else, or anything odd, is left to the state machine.
 #[inline]
 fn whole_reply(bytes: &[u8]) -> Option<(Reply, usize)> {
     let kind = *bytes.first()?;
@@ -351,7 +354,7 @@ fn whole_reply(bytes: &[u8]) -> Option<(Reply, usize)> {
             loop {
                 match *bytes.get(at)? {
                     digit @ b'0'..=b'9' if at <= 18 => {
-                        number = number * 10 + u64::from(digit - b'0')
+                        number = number * 10 + u64::from(digit - b'0');
                     }
                     b'\r' if at > 1 => break,
                     _ => return None,

@@ -1,5 +1,5 @@
-//! Closed loop: every connection keeps one batch of commands in flight and sends the next one as soon
-//! as the last reply of the previous one is there. Measures how much a server can do.
+//! Closed loop: every connection keeps one batch of commands in flight and sends the next one as
+//! soon as the last reply of the previous one is there. Measures how much a server can do.
 //!
 //! ```text
 //!   caller's thread:   open -> warm-up ........ measured interval ........ stop -> sum up
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The caller's thread only sleeps and samples; it decides the phases and reads each thread's
-//! counter of replies (one writer each, so plain stores are enough). Because the interval is cut out
-//! of a run that goes on before and after it, neither ramp-up nor draining is measured.
+//! counter of replies (one writer each, so plain stores are enough). Because the interval is cut
+//! out of a run that goes on before and after it, neither ramp-up nor draining is measured.
 //!
 //! Cost: one clock reading per batch; at P=30 about 0.3 us of CPU per command, most of it the
 //! kernel's work for the sockets.

@@ -292,6 +292,9 @@ fn judge_rates(
     verdicts
 }
 
+/// A latency by name.
+type Figure = (&'static str, fn(&Sample) -> f64);
+
 /// p50 and p99 at one rate against the better of the peers that sustain it.
 fn latency_verdicts(
     work: &str,
@@ -309,7 +312,7 @@ fn latency_verdicts(
         .copied()
         .filter(|server| held(samples, work, server))
         .collect();
-    let figures: [(&str, fn(&Sample) -> f64); 2] = [
+    let figures: [Figure; 2] = [
         ("p50", |sample| sample.p50_us),
         ("p99", |sample| sample.p99_us),
     ];
