@@ -179,7 +179,7 @@ impl Client {
                 Ok(()) => {}
                 // The announced size was only a guess: with nothing more to come, look once more.
                 Err(ReadError::Timeout | ReadError::Closed) if self.buffer.len() + 1 < wanted => {
-                    wanted = 1
+                    wanted = 1;
                 }
                 Err(error) => return Err(error),
             }

@@ -144,11 +144,10 @@ impl Setup {
             Kind::Redis { program } => {
                 setting("save", "");
                 setting("appendonly", "no");
-                setting("enable-debug-command", "yes");
-                setting("repl-diskless-sync", "no");
                 program
             }
         };
+        setting("enable-debug-command", "yes");
         for (name, value) in &self.settings {
             setting(name, value);
         }

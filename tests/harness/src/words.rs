@@ -186,7 +186,7 @@ impl<'a> Cursor<'a> {
     fn single_quoted(&mut self) -> Result<Vec<u8>, String> {
         self.bump();
         let end = self.rest.find('\'').ok_or("the closing quote is missing")?;
-        let text = self.rest[..end].as_bytes().to_vec();
+        let text = self.rest.as_bytes()[..end].to_vec();
         self.rest = &self.rest[end + 1..];
         Ok(text)
     }

@@ -1,0 +1,31 @@
+//! What the commands answer: transcripts by group, and what no transcript can say.
+//!
+//! Every transcript is played to our server with 1, 2 and 4 storage workers and to a real Redis where there is
+//! one. Not here: malformed requests (`protocol`), the death of a process (`recovery`).
+
+mod eviction;
+mod scan;
+
+mod strings {
+    harness::transcripts!("tests/commands/strings":
+        append, delifeq, get, getdel, getex, getrange, getset, incr, incrbyfloat, lcs, mget, mset, set, setex,
+        setnx, setrange, strlen);
+}
+
+mod bitmaps {
+    harness::transcripts!("tests/commands/bitmaps": bitcount, bitfield, bitop, bitpos, setbit);
+}
+
+mod keys {
+    harness::transcripts!("tests/commands/keys":
+        copy, del, exists, expire, expiry_upkeep, flush, keys, memory, object, rename, scan, select, ttl, type_,
+        wait);
+}
+
+mod connection {
+    harness::transcripts!("tests/commands/connection": auth, client, hello, ping, quit);
+}
+
+mod server {
+    harness::transcripts!("tests/commands/server": command, config, debug, info, server);
+}

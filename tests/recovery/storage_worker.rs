@@ -1,0 +1,202 @@
+//! A storage worker dies: its successor maps the same memory and goes on.
+
+use std::time::{Duration, Instant};
+
+use harness::{PATIENCE, Setup, eventually, sirocco};
+use nix::sys::signal::Signal;
+
+use crate::{announced_losses, check_keys, kill_role, write_keys};
+
+const KEYS: usize = 20_000;
+
+#[test]
+fn an_idle_worker_is_replaced_with_all_its_keys() {
+    for workers in [1, 2, 4] {
+        let server = Setup::sirocco(sirocco!(), workers).start();
+        let mut client = server.connect();
+        write_keys(&mut client, KEYS);
+        client.run("SET timed x EX 1000");
+        client.run("SET number 41");
+        for _ in 0..3 {
+            kill_role(&server, "storage-worker");
+            // The same connection goes on, and sees everything.
+            assert_eq!(client.run("INCR number").render(), ":42");
+            assert_eq!(client.run("DEL timed").render(), ":1");
+            client.run("SET timed x EX 1000");
+            client.run("DEL number timed");
+            check_keys(&mut client, KEYS);
+            client.run("SET timed x EX 1000");
+            client.run("SET number 41");
+        }
+        assert_eq!(announced_losses(&server), 0, "{}", server.log());
+    }
+}
+
+#[test]
+fn expiries_and_other_databases_survive() {
+    let server = Setup::sirocco(sirocco!(), 2).start();
+    let mut client = server.connect();
+    client.run("SELECT 7");
+    client.run("SET long x EX 1000");
+    client.run("SET short x PX 600");
+    client.run("SETBIT bits 100000 1");
+    client.run("APPEND text abc");
+    kill_role(&server, "storage-worker");
+    let left = client.run("TTL long").int().expect("a time");
+    assert!((990..=1000).contains(&left), "{left}");
+    assert_eq!(client.run("BITCOUNT bits").render(), ":1");
+    assert_eq!(client.run("APPEND text def").render(), ":6");
+    eventually("the short one ends", || {
+        client.run("EXISTS short").render() == ":0"
+    });
+    assert_eq!(client.run("DBSIZE").render(), ":3");
+    client.run("SELECT 0");
+    assert_eq!(client.run("DBSIZE").render(), ":0");
+}
+
+#[test]
+fn commands_that_were_queued_are_answered_by_the_successor() {
+    let server = Setup::sirocco(sirocco!(), 2).start();
+    let mut client = server.connect();
+    write_keys(&mut client, 1000);
+    let workers = server.role("storage-worker");
+    // Stopped workers answer nothing, so all of this waits in the rings and behind them ...
+    for worker in &workers {
+        worker.signal(Signal::SIGSTOP);
+    }
+    let mut bytes = Vec::new();
+    for number in 0..5000 {
+        let key = format!("key:{}", number % 1000);
+        harness::client::encode_command(&["GET", &key], &mut bytes);
+    }
+    client.send_raw(&bytes).expect("the connection is open");
+    harness::pause(Duration::from_millis(50));
+    // ... and a stopped process is idle, so nothing is uncertain when it dies.
+    for worker in &workers {
+        worker.signal(Signal::SIGKILL);
+    }
+    for number in 0..5000 {
+        let reply = client
+            .read(PATIENCE)
+            .unwrap_or_else(|error| panic!("reply {number}: {error}"));
+        assert_eq!(
+            reply.text_lossy(),
+            format!("value {}", number % 1000),
+            "reply {number}"
+        );
+    }
+}
+
+#[test]
+fn a_stopped_worker_is_replaced() {
+    let server = Setup::sirocco(sirocco!(), 2).start();
+    let mut client = server.connect();
+    write_keys(&mut client, 1000);
+    let old = server.role("storage-worker");
+    old[0].signal(Signal::SIGSTOP);
+    let start = Instant::now();
+    eventually("the stopped one is replaced", || {
+        let now = server.role("storage-worker");
+        now.len() == 2 && !now.contains(&old[0])
+    });
+    assert!(
+        start.elapsed() > Duration::from_secs(3),
+        "replaced after {:?}",
+        start.elapsed()
+    );
+    check_keys(&mut client, 1000);
+    assert!(
+        server.role("storage-worker").contains(&old[1]),
+        "the other one was replaced too"
+    );
+}
+
+#[test]
+fn a_short_stop_is_only_a_pause() {
+    let server = Setup::sirocco(sirocco!(), 1).start();
+    let mut client = server.connect();
+    write_keys(&mut client, 1000);
+    let old = server.role("storage-worker");
+    old[0].signal(Signal::SIGSTOP);
+    client
+        .send(&["GET", "key:1"])
+        .expect("the connection is open");
+    harness::pause(Duration::from_millis(800));
+    old[0].signal(Signal::SIGCONT);
+    assert_eq!(
+        client.read(PATIENCE).expect("a reply").text_lossy(),
+        "value 1"
+    );
+    assert_eq!(server.role("storage-worker"), old);
+}
+
+#[test]
+fn a_busy_worker_is_not_taken_for_dead() {
+    let server = Setup::sirocco(sirocco!(), 1)
+        .with("enable-debug-command", "yes")
+        .start();
+    let mut client = server.connect();
+    let old = server.role("storage-worker");
+    client.run("SET a 1");
+    let big = "x".repeat(30_000);
+    client.call(&["SET", "s1", &big]).expect("a reply");
+    client
+        .call(&["SET", "s2", &big.replace("xx", "xy")])
+        .expect("a reply");
+    // Quadratic: some seconds of work in one command.
+    let reply = client.call(&["LCS", "s1", "s2", "LEN"]).expect("a reply");
+    assert!(reply.int().is_some(), "{}", reply.render());
+    assert_eq!(server.role("storage-worker"), old, "{}", server.log());
+}
+
+#[test]
+fn a_worker_that_keeps_dying_is_restarted_with_delays_and_the_rest_serves() {
+    let server = Setup::sirocco(sirocco!(), 2).start();
+    let mut client = server.connect();
+    write_keys(&mut client, 2000);
+    // Which keys live where is found out by stopping one worker: those of the other are still answered.
+    let workers = server.role("storage-worker");
+    let (victim, survivor) = (&workers[0], &workers[1]);
+    victim.signal(Signal::SIGSTOP);
+    let of_survivor = (0..2000)
+        .map(|number| format!("key:{number}"))
+        .find(|key| {
+            let mut probe = server.connect();
+            probe.send(&["GET", key]).is_ok() && probe.read(Duration::from_millis(100)).is_ok()
+        })
+        .expect("the survivor has some of the keys");
+    victim.signal(Signal::SIGCONT);
+    // Whoever takes the victim's place is killed, for four seconds.
+    let (start, mut deaths) = (Instant::now(), 0);
+    let mut other = server.connect();
+    while start.elapsed() < Duration::from_secs(4) {
+        for process in server.role("storage-worker") {
+            if process != *survivor {
+                process.signal(Signal::SIGKILL);
+                deaths += 1;
+            }
+        }
+        assert!(
+            other
+                .run(&format!("GET {of_survivor}"))
+                .text_lossy()
+                .starts_with("value")
+        );
+        harness::pause(Duration::from_millis(5));
+    }
+    // Without delays it would have been some hundred.
+    assert!(
+        (3..60).contains(&deaths),
+        "{deaths} deaths in 4 s\n{}",
+        server.log()
+    );
+    eventually("all keys are served again", || {
+        let mut probe = server.connect();
+        probe
+            .call(&["DBSIZE"])
+            .is_ok_and(|reply| reply.render() == ":2000")
+    });
+    if announced_losses(&server) == 0 {
+        check_keys(&mut server.connect(), 2000);
+    }
+}
