@@ -1,0 +1,220 @@
+//! From reply frames to the outputs of connections.
+//!
+//! Frames are read in place, in the ring. An ordinary one is a run of complete replies of one
+//! connection and costs one copy; pieces of large replies and parts of split commands are the
+//! exceptions. Frames for connections that are gone are dropped.
+//!
+//! A frame that makes no sense means that its worker, or the link, is broken: the link is not read any
+//! further and the supervisor is told, rather than handing wrong replies to clients.
+
+use proto::frame::{REPLY_HEADER_BYTES, ReplyHeader, ReplyKind, padded};
+use shm::Party;
+
+use crate::connection::{Connection, Wait};
+use crate::core::Core;
+use crate::gather::Gather;
+use crate::lanes::Who;
+use crate::order::{BufferPool, Placed};
+
+/// What the frames of one ring led to, beyond bytes in outputs.
+#[derive(Debug, Default)]
+pub(crate) struct Aftermath {
+    /// Connections that wait and got something.
+    waits: Vec<u32>,
+    /// Split commands whose last part has come.
+    done: Vec<(u32, Box<Gather>)>,
+    /// Large requests that the worker wants again.
+    again: Vec<Who>,
+}
+
+impl Core {
+    /// Takes the replies of every worker that has announced some, or of all if `every`. True if there
+    /// was any.
+    pub(crate) fn collect_replies(&mut self, party: &Party, every: bool) -> bool {
+        let mut any = false;
+        let mut announced = std::mem::take(&mut self.announced);
+        party.news().take_each(|position| announced.push(position));
+        if every || std::mem::take(&mut self.look_everywhere) {
+            for worker in 0..self.lanes.len() {
+                any |= self.look_at_replies(worker);
+            }
+        } else {
+            for &position in &announced {
+                if let Some(worker) = self.lanes.worker_at(position) {
+                    any |= self.look_at_replies(worker);
+                }
+            }
+        }
+        announced.clear();
+        self.announced = announced;
+        any
+    }
+
+    fn look_at_replies(&mut self, worker: usize) -> bool {
+        let Some(parts) = self.lanes.parts_mut(worker) else {
+            return false;
+        };
+        match parts.replies.refresh() {
+            Ok(0) => false,
+            Ok(_) => {
+                self.take_replies(worker);
+                true
+            }
+            Err(error) => {
+                self.lane_broken(worker, &error);
+                false
+            }
+        }
+    }
+
+    /// Takes everything readable in the reply ring of `worker`.
+    fn take_replies(&mut self, worker: usize) {
+        let mut aftermath = std::mem::take(&mut self.aftermath);
+        let Some(parts) = self.lanes.parts_mut(worker) else {
+            return;
+        };
+        let bytes = parts.replies.readable();
+        let mut sink = Sink {
+            connections: &mut self.connections,
+            pool: &mut self.pool,
+            dirty: &mut self.dirty,
+            aftermath: &mut aftermath,
+        };
+        let mut at = 0;
+        let mut broken = None;
+        while at < bytes.len() {
+            let frame = &bytes[at..];
+            let header = match ReplyHeader::decode(frame) {
+                Ok(header) => header,
+                Err(error) => {
+                    broken = Some(error);
+                    break;
+                }
+            };
+            let len = header.len as usize;
+            sink.take(&header, &frame[REPLY_HEADER_BYTES..len]);
+            at += padded(len);
+        }
+        let at = at.min(bytes.len());
+        parts.replies.consume(at);
+        self.lanes.release(worker);
+        self.finish_replies(worker, &mut aftermath);
+        self.aftermath = aftermath;
+        if let Some(error) = broken {
+            self.lane_broken(worker, &error);
+        }
+    }
+
+    fn finish_replies(&mut self, worker: usize, aftermath: &mut Aftermath) {
+        for who in aftermath.again.drain(..) {
+            self.lanes.send_again(worker, who);
+        }
+        for (index, gather) in aftermath.done.drain(..) {
+            self.finish_gather(index, gather);
+        }
+        for index in aftermath.waits.drain(..) {
+            self.look_at_wait(index);
+        }
+    }
+
+    /// The link to `worker` cannot be trusted any more.
+    #[cold]
+    fn lane_broken(&mut self, worker: usize, error: &dyn std::fmt::Display) {
+        tracing::error!(worker, %error, "replies of a storage worker make no sense, link given up");
+        let link = self.lanes.parts_mut(worker).map(|parts| parts.link);
+        if let Some(link) = link {
+            self.detach(link);
+        }
+    }
+}
+
+/// Where frames go.
+struct Sink<'a> {
+    connections: &'a mut Vec<Option<Box<Connection>>>,
+    pool: &'a mut BufferPool,
+    dirty: &'a mut Vec<u32>,
+    aftermath: &'a mut Aftermath,
+}
+
+impl Sink<'_> {
+    #[inline]
+    fn take(&mut self, header: &ReplyHeader, body: &[u8]) {
+        let index = header.connection;
+        let Some(connection) = self
+            .connections
+            .get_mut(index as usize)
+            .and_then(Option::as_mut)
+        else {
+            return;
+        };
+        if connection.generation != header.generation {
+            return;
+        }
+        let placed = match header.kind {
+            ReplyKind::Reply if header.part == 0 => {
+                connection.note_reply_size(body.len(), header.count);
+                connection
+                    .replies
+                    .complete(header.sequence, header.count, body, self.pool)
+            }
+            _ => unusual(connection, header, body, self.pool, self.aftermath),
+        };
+        if placed == Placed::Unexpected {
+            tracing::error!(
+                client = connection.id,
+                ?header,
+                "a reply that nobody awaits"
+            );
+        }
+        if connection.wait != Wait::Nothing {
+            self.aftermath.waits.push(index);
+        }
+        if !connection.facts.dirty {
+            connection.facts.dirty = true;
+            self.dirty.push(index);
+        }
+    }
+}
+
+/// Everything but whole ordinary replies.
+#[cold]
+fn unusual(
+    connection: &mut Connection,
+    header: &ReplyHeader,
+    body: &[u8],
+    pool: &mut BufferPool,
+    aftermath: &mut Aftermath,
+) -> Placed {
+    let index = header.connection;
+    match (header.kind, header.part) {
+        (ReplyKind::Pong, _) => Placed::Emitted,
+        (ReplyKind::Again, _) => {
+            aftermath.again.push(connection.who(index));
+            Placed::Emitted
+        }
+        (ReplyKind::ReplyPart, 0) => connection.replies.piece(header.sequence, body, pool),
+        (ReplyKind::ReplyEnd, 0) => connection.replies.finish(header.sequence, body, pool),
+        (kind, part) => {
+            let place = connection
+                .gathers
+                .iter()
+                .position(|g| g.sequence == header.sequence);
+            let Some(place) = place else {
+                return Placed::Unexpected;
+            };
+            let whole = kind == ReplyKind::Reply;
+            let taken =
+                connection.gathers[place].take(part, whole, kind != ReplyKind::ReplyPart, body);
+            match taken {
+                Ok(false) => Placed::Stashed,
+                Ok(true) => {
+                    if let Some(gather) = connection.gathers.remove(place) {
+                        aftermath.done.push((index, gather));
+                    }
+                    Placed::Stashed
+                }
+                Err(_) => Placed::Unexpected,
+            }
+        }
+    }
+}

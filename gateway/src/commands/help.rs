@@ -1,0 +1,175 @@
+//! What the HELP subcommands say.
+//!
+//! Each is a list of lines: the syntax, then, indented, what it does. The first line and the last two
+//! (about HELP itself) are the same for all.
+
+use crate::call::Call;
+use crate::core::{Core, Flow};
+
+/// A command with subcommands and the lines of its help.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Help {
+    name: &'static str,
+    lines: &'static [&'static str],
+}
+
+/// Answers with a help text.
+pub(super) fn answer(core: &mut Core, call: &Call<'_>, help: Help) -> Flow {
+    core.reply(call.index, |reply| {
+        reply.array(help.lines.len() + 3);
+        let name = help.name;
+        reply.simple(&format!(
+            "{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
+        ));
+        for line in help.lines {
+            reply.simple(line);
+        }
+        reply.simple("HELP");
+        reply.simple("    Print this help.");
+    })
+}
+
+pub(super) const CLIENT: Help = Help {
+    name: "CLIENT",
+    lines: &[
+        "GETNAME",
+        "    The name of this connection.",
+        "ID",
+        "    The number of this connection.",
+        "INFO",
+        "    One line about this connection.",
+        "KILL <ip:port>",
+        "    Close the connection from this address.",
+        "KILL <option> <value> [<option> <value> [...]]",
+        "    Close the connections that fit all options:",
+        "    * ADDR (<ip:port>|<unixsocket>:0)",
+        "      Their remote address.",
+        "    * LADDR (<ip:port>|<unixsocket>:0)",
+        "      Their local address.",
+        "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
+        "      Their kind.",
+        "    * USER <username>",
+        "      Their user.",
+        "    * SKIPME (YES|NO)",
+        "      Whether this connection is spared (default: yes).",
+        "    * ID <client-id>",
+        "      Their number.",
+        "    * MAXAGE <maxage>",
+        "      Their age in seconds, at least.",
+        "LIST [options ...]",
+        "    One line about each connection. Options:",
+        "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
+        "      Only connections of this kind.",
+        "    * ID <client-id> [<client-id> [...]]",
+        "      Only these connections.",
+        "NO-EVICT (ON|OFF)",
+        "    Protect this connection when clients use too much memory.",
+        "NO-TOUCH (ON|OFF)",
+        "    Let commands of this connection leave access times of keys alone.",
+        "PAUSE <timeout> [WRITE|ALL]",
+        "    Hold back all commands, or those that write, for <timeout> milliseconds.",
+        "REPLY (ON|OFF|SKIP)",
+        "    Switch replies on or off, or skip the next one.",
+        "SETINFO <option> <value>",
+        "    Tell about the client library. Options:",
+        "    * LIB-NAME: its name.",
+        "    * LIB-VER: its version.",
+        "SETNAME <name>",
+        "    Name this connection.",
+        "UNPAUSE",
+        "    End a pause.",
+    ],
+};
+
+pub(super) const CONFIG: Help = Help {
+    name: "CONFIG",
+    lines: &[
+        "GET <pattern>",
+        "    Settings whose names match the pattern, with their values.",
+        "SET <directive> <value>",
+        "    Change a setting.",
+        "RESETSTAT",
+        "    Count the statistics of INFO from zero.",
+        "REWRITE",
+        "    Write the settings in force to the configuration file.",
+    ],
+};
+
+pub(super) const COMMAND: Help = Help {
+    name: "COMMAND",
+    lines: &[
+        "(no subcommand)",
+        "    Details of all commands.",
+        "COUNT",
+        "    The number of commands.",
+        "LIST",
+        "    The names of all commands.",
+        "INFO [<command-name> ...]",
+        "    Details of these commands, or of all.",
+        "DOCS [<command-name> ...]",
+        "    Documentation of these commands, or of all.",
+        "GETKEYS <full-command>",
+        "    The keys in a full command.",
+        "GETKEYSANDFLAGS <full-command>",
+        "    The keys in a full command, and what it does with each.",
+    ],
+};
+
+pub(super) const DEBUG: Help = Help {
+    name: "DEBUG",
+    lines: &[
+        "CHANGE-REPL-ID",
+        "    Accepted, has no effect: there is no replication.",
+        "ERROR <string>",
+        "    Answer with this error.",
+        "JMAP",
+        "    Accepted, has no effect.",
+        "LOG <message>",
+        "    Write a message to the log.",
+        "OBJECT <key>",
+        "    How a value is kept.",
+        "PANIC",
+        "    End this gateway process by a panic.",
+        "PROTOCOL <type>",
+        "    Answer with a value of this type: string, integer, double, null, array, set, map,",
+        "    attrib, push, verbatim, true, false or bignum.",
+        "SEGFAULT",
+        "    Kill this gateway process.",
+        "SET-ACTIVE-EXPIRE (0|1)",
+        "    Switch expiry in the background off or on.",
+        "SLEEP <seconds>",
+        "    Answer after this time; other connections go on. Decimals are allowed.",
+        "STRINGMATCH-LEN <length> <pattern>",
+        "    Match a string of this many letters a against a pattern.",
+    ],
+};
+
+pub(super) const MEMORY: Help = Help {
+    name: "MEMORY",
+    lines: &[
+        "DOCTOR",
+        "    What is wrong with the use of memory.",
+        "MALLOC-STATS",
+        "    What the allocators know about themselves.",
+        "PURGE",
+        "    Give unused memory back to the operating system.",
+        "STATS",
+        "    How memory is used.",
+        "USAGE <key> [SAMPLES <count>]",
+        "    Bytes that a key and its value take. <count> is accepted: nothing is estimated.",
+    ],
+};
+
+pub(super) const OBJECT: Help = Help {
+    name: "OBJECT",
+    lines: &[
+        "ENCODING <key>",
+        "    In which form the value is kept.",
+        "FREQ <key>",
+        "    How often the key was used lately, on a logarithmic scale.",
+        "IDLETIME <key>",
+        "    Seconds since the key was used.",
+        "REFCOUNT <key>",
+        "    How often the value is referred to.",
+    ],
+};

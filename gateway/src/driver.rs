@@ -1,0 +1,307 @@
+//! The shell of a gateway thread: one future that moves bytes between sockets, core and rings.
+//!
+//! ```text
+//!   a turn   1 time, mail, timers
+//!            2 replies of workers that announced some
+//!            3 read ready sockets -> core -> request rings; publish every 64 requests
+//!            4 publish the rest, ring doorbells
+//!            5 replies again, then write every socket that has output, once
+//!            6 nothing left: say that we sleep, look once more, sleep in epoll
+//! ```
+//!
+//! Waking: sockets wake through `sockets`, workers and other threads through an eventfd that is
+//! registered edge-triggered and never read. Before sleeping the thread publishes `sleeping` and looks
+//! at all news once more, so that no ring and no letter is missed.
+//!
+//! Decisions are made in `core`; here is only the order of things.
+
+use std::future::Future;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use shm::Party;
+use tokio::io::unix::AsyncFd;
+use tokio::time::Sleep;
+
+use crate::core::{Core, Now};
+use crate::limits;
+use crate::listener::{Accepted, Listening};
+use crate::shared::Shared;
+use crate::sockets::{ReadOutcome, Sockets, WriteOutcome};
+
+/// Everything that one thread drives.
+pub(crate) struct Driver {
+    core: Core,
+    shared: Arc<Shared>,
+    party: Arc<Party>,
+    sockets: Sockets,
+    listeners: Vec<Listening>,
+    bell: AsyncFd<OwnedFd>,
+    started: Instant,
+    timer: Pin<Box<Sleep>>,
+    /// When the timer is set to fire, in milliseconds since the start.
+    timer_at: u64,
+    /// When timers and limits are looked at next.
+    tick_at: u64,
+    /// Listeners are not polled before this time: there were no descriptors left.
+    accept_again_at: u64,
+    ready: Vec<u32>,
+    buffer: Box<[u8]>,
+}
+
+impl Driver {
+    /// Needs the runtime of the thread that will run it.
+    pub(crate) fn new(
+        core: Core,
+        party: Arc<Party>,
+        bell: OwnedFd,
+        listeners: Vec<Listening>,
+    ) -> std::io::Result<Self> {
+        #[expect(
+            deprecated,
+            reason = "unsound for types that give up their descriptor early; an OwnedFd does not"
+        )]
+        let bell = AsyncFd::with_interest(bell, tokio::io::Interest::READABLE)?;
+        Ok(Self {
+            shared: Arc::clone(&core.shared),
+            core,
+            party,
+            sockets: Sockets::default(),
+            listeners,
+            bell,
+            started: Instant::now(),
+            timer: Box::pin(tokio::time::sleep(Duration::from_millis(
+                limits::TICK_MILLIS,
+            ))),
+            timer_at: limits::TICK_MILLIS,
+            tick_at: 0,
+            accept_again_at: 0,
+            ready: Vec::new(),
+            buffer: vec![0; limits::READ_BUFFER_BYTES].into_boxed_slice(),
+        })
+    }
+
+    fn read_clock(&mut self) {
+        let unix = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        self.core.now = Now {
+            millis: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            unix_micros: u64::try_from(unix.as_micros()).unwrap_or(u64::MAX),
+        };
+    }
+
+    /// One turn. True if another one should follow without sleeping.
+    fn turn(&mut self, context: &mut Context<'_>) -> bool {
+        self.read_clock();
+        let rung = self.bell_rang(context);
+        self.take_mail();
+        if self.core.now.millis >= self.tick_at {
+            self.core.tick();
+            self.tick_at = self.core.now.millis + limits::TICK_MILLIS;
+        }
+        let mut busy = self.core.collect_replies(&self.party, rung);
+        busy |= self.accept(context);
+        busy |= self.read_ready(context);
+        self.core.run_resumed();
+        busy |= self.core.serve_lanes();
+        self.core.lanes.flush();
+        busy |= self.core.collect_replies(&self.party, false);
+        self.write_dirty();
+        self.close_closing();
+        self.core.publish_tally();
+        self.ready.append(&mut self.core.readable);
+        busy || !self.core.runnable.is_empty() || !self.ready.is_empty()
+    }
+
+    /// Whether the eventfd was written since the last look. Sets the waker otherwise.
+    fn bell_rang(&mut self, context: &mut Context<'_>) -> bool {
+        let mut rang = false;
+        while let Poll::Ready(Ok(mut guard)) = self.bell.poll_read_ready(context) {
+            guard.clear_ready();
+            rang = true;
+        }
+        rang
+    }
+
+    fn take_mail(&mut self) {
+        let Some(mailbox) = self.shared.mailboxes.get(self.core.thread) else {
+            return;
+        };
+        if mailbox.has_mail() {
+            for letter in mailbox.take() {
+                self.core.letter(letter);
+            }
+        }
+    }
+
+    /// Takes new clients, a portion per listener. True if more may be waiting.
+    fn accept(&mut self, context: &mut Context<'_>) -> bool {
+        if self.core.now.millis < self.accept_again_at || self.core.drain_until.is_some() {
+            return false;
+        }
+        let mut more = false;
+        for at in 0..self.listeners.len() {
+            for round in 0..=limits::ACCEPTS_PER_TURN {
+                more |= round == limits::ACCEPTS_PER_TURN;
+                let Some(listener) = self.listeners.get(at) else {
+                    break;
+                };
+                match listener.accept(context, &self.core.live, &self.shared) {
+                    Accepted::Client(stream, origin, descriptor) => {
+                        let place = self.core.open(origin, descriptor);
+                        self.sockets.insert(place, stream);
+                        self.ready.push(place);
+                    }
+                    Accepted::Refused => self.core.tally.connections_rejected += 1,
+                    Accepted::Nobody => break,
+                    Accepted::Exhausted(error) => {
+                        tracing::warn!(%error, "cannot accept clients for a moment");
+                        self.accept_again_at = self.core.now.millis + limits::TICK_MILLIS;
+                        break;
+                    }
+                }
+            }
+        }
+        more
+    }
+
+    /// Reads the sockets that have something, at most a portion. True if some are left.
+    fn read_ready(&mut self, context: &mut Context<'_>) -> bool {
+        let mut ready = std::mem::take(&mut self.ready);
+        self.sockets.ready.take(&mut ready, context.waker());
+        let portion = ready.len().min(limits::READS_PER_TURN);
+        for at in 0..portion {
+            let Some(&place) = ready.get(at) else { break };
+            if self.sockets.take_wants_write(place) {
+                self.core.mark_dirty(place);
+            }
+            self.read(place);
+        }
+        ready.drain(..portion);
+        ready.append(&mut self.ready);
+        self.ready = ready;
+        !self.ready.is_empty()
+    }
+
+    /// Reads one socket once and hands the bytes to the core.
+    fn read(&mut self, place: u32) {
+        if !self.core.wants_input(place) {
+            // Its readiness stays set; it is listed again when the core goes on with it.
+            self.core.note_unread(place);
+            return;
+        }
+        let outcome = match self.core.own_buffer(place) {
+            Some(buffer) => {
+                let outcome = self.sockets.read_behind(place, buffer);
+                if let ReadOutcome::Bytes { count, .. } = outcome {
+                    self.core.own_buffer_filled(place, count);
+                }
+                outcome
+            }
+            None => {
+                let outcome = self.sockets.read(place, &mut self.buffer);
+                if let ReadOutcome::Bytes { count, .. } = outcome
+                    && let Some(bytes) = self.buffer.get(..count)
+                    && count > 0
+                {
+                    self.core.input(place, bytes);
+                }
+                outcome
+            }
+        };
+        match outcome {
+            ReadOutcome::Pending => {}
+            ReadOutcome::Bytes { more, .. } => {
+                // Whoever is not read now is watched when the core wants more of it.
+                if self.core.wants_input(place) {
+                    if more || !self.sockets.watch(place) {
+                        self.ready.push(place);
+                    }
+                } else {
+                    self.core.note_unread(place);
+                }
+            }
+            ReadOutcome::End => self.core.input_ended(place),
+            ReadOutcome::Broken => self.core.close_now(place),
+        }
+    }
+
+    /// Writes every socket that has output, once.
+    fn write_dirty(&mut self) {
+        let mut dirty = std::mem::take(&mut self.core.dirty);
+        for place in dirty.drain(..) {
+            let Some(connection) = self.core.get_mut(place) else {
+                continue;
+            };
+            connection.facts.dirty = false;
+            let unsent = connection.replies.unsent();
+            if unsent.is_empty() {
+                self.core.close_if_done(place);
+                continue;
+            }
+            let portion = unsent.len().min(limits::WRITE_BYTES_PER_TURN);
+            match self.sockets.write(place, &unsent[..portion]) {
+                WriteOutcome::Taken(count) => self.core.sent(place, count),
+                WriteOutcome::Pending => self.core.check_output_limit(place),
+                WriteOutcome::Broken => self.core.close_now(place),
+            }
+        }
+        // What was put in meanwhile (large outputs go on next turn) stays.
+        if self.core.dirty.is_empty() {
+            self.core.dirty = dirty;
+        }
+    }
+
+    fn close_closing(&mut self) {
+        while let Some(who) = self.core.closing.pop() {
+            if self.core.find_mut(who).is_some() {
+                self.sockets.remove(who.index);
+                self.core.closed(who);
+            }
+        }
+    }
+
+    /// Sets the timer to the next thing that is due. True if it is due already.
+    fn set_timer(&mut self, context: &mut Context<'_>) -> bool {
+        let wanted = self.core.next_deadline(self.tick_at);
+        if wanted <= self.core.now.millis {
+            return true;
+        }
+        if wanted != self.timer_at {
+            self.timer_at = wanted;
+            let at = self.started + Duration::from_millis(wanted);
+            self.timer.as_mut().reset(at.into());
+        }
+        self.timer.as_mut().poll(context).is_ready()
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        this.party.doorbell().cancel_sleep();
+        let busy = this.turn(context) || !this.core.dirty.is_empty();
+        if this.core.is_drained() {
+            return Poll::Ready(());
+        }
+        if busy || this.set_timer(context) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        this.party.doorbell().prepare_sleep();
+        let mailbox = this.shared.mailboxes.get(this.core.thread);
+        if this.party.news().any() || mailbox.is_some_and(|mailbox| mailbox.has_mail()) {
+            this.party.doorbell().cancel_sleep();
+            context.waker().wake_by_ref();
+        } else {
+            this.core.tally.sleeps += 1;
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,144 @@
+//! Every storage command that the gateway sends on its own account.
+//!
+//! Elsewhere the gateway acts on columns of a row and never names a command of another process. The few
+//! commands that it builds itself (steps of commands over several workers, debugging) are named here.
+
+use proto::catalogue::StorageCommand;
+use proto::frame::{RequestHeader, flags as frame_flags};
+
+use crate::connection::Wait;
+use crate::core::{Core, Flow, Ticket};
+use crate::gather::{Finish, Gather};
+use crate::router::header_for;
+
+/// A value in a form that `IMPORT` takes, with its expiry; nothing if there is no such key.
+pub(crate) const EXPORT: StorageCommand = StorageCommand::Export;
+/// Creates a key from what `EXPORT` gave.
+pub(crate) const IMPORT: StorageCommand = StorageCommand::Import;
+/// Deletes keys.
+pub(crate) const DELETE: StorageCommand = StorageCommand::Del;
+/// Counts keys that exist.
+pub(crate) const EXISTS: StorageCommand = StorageCommand::Exists;
+/// Sets several keys.
+pub(crate) const SET_SEVERAL: StorageCommand = StorageCommand::MSet;
+/// The strings at several keys.
+pub(crate) const STRINGS: StorageCommand = StorageCommand::Strings;
+/// BITOP over operands that were fetched.
+pub(crate) const BITOP_STORE: StorageCommand = StorageCommand::BitOpStore;
+/// LCS over two strings that were fetched.
+pub(crate) const LCS: StorageCommand = StorageCommand::LcsOfStrings;
+/// Switches for tests, sent to every worker.
+pub(crate) const DEBUG: StorageCommand = StorageCommand::Debug;
+/// What DEBUG OBJECT answers.
+pub(crate) const DEBUG_OBJECT: StorageCommand = StorageCommand::DebugObject;
+
+/// One request of a step.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) command: StorageCommand,
+    pub(crate) worker: usize,
+    pub(crate) slot: u16,
+    /// Database, if not the connection's.
+    pub(crate) database: Option<u16>,
+    /// The reply goes to the client as it is, so it speaks the client's protocol version.
+    pub(crate) for_client: bool,
+    /// Arguments after the name.
+    pub(crate) arguments: Vec<Vec<u8>>,
+}
+
+impl Core {
+    /// Sends the requests of one step; their replies are gathered under the ticket's place in the order
+    /// and handed to `finish`.
+    pub(crate) fn send_step(&mut self, ticket: Ticket, requests: Vec<Request>, finish: Finish) {
+        let index = ticket.who.index;
+        let Some(connection) = self.find_mut(ticket.who) else {
+            return;
+        };
+        let gather = Gather::new(ticket.sequence, ticket.muted, requests.len(), finish);
+        connection.gathers.push_back(Box::new(gather));
+        for (part, request) in (1u32..).zip(requests) {
+            let Some(connection) = self.get(index) else {
+                return;
+            };
+            let argc = request.arguments.len() + 1;
+            let mut header = RequestHeader {
+                sequence: ticket.sequence,
+                part,
+                ..header_for(connection, index, request.command, request.slot, argc)
+            };
+            if !request.for_client {
+                header.flags &= !frame_flags::RESP3;
+            }
+            if let Some(database) = request.database {
+                header.database = database;
+            }
+            let arguments = request.arguments.iter().map(Vec::as_slice);
+            self.send_or_keep(request.worker, header, arguments);
+        }
+        if self.lanes.wants_flush() {
+            self.lanes.flush();
+        }
+    }
+
+    /// An internal command for every worker; the client gets their joined reply.
+    pub(crate) fn send_to_all(
+        &mut self,
+        index: u32,
+        command: StorageCommand,
+        arguments: &[&[u8]],
+        finish: Finish,
+    ) -> Flow {
+        let workers = self.lanes.workers();
+        if let Some(worker) = (0..workers).find(|&worker| !self.lanes.is_usable(worker)) {
+            return self.unavailable(index, worker);
+        }
+        let ticket = self.answer_later(index);
+        let requests = (0..workers).map(|worker| Request {
+            command,
+            worker,
+            slot: 0,
+            database: None,
+            for_client: true,
+            arguments: arguments.iter().map(|argument| argument.to_vec()).collect(),
+        });
+        self.send_step(ticket, requests.collect(), finish);
+        Flow::Stop
+    }
+
+    /// All parts of a command have come.
+    pub(crate) fn finish_gather(&mut self, index: u32, gather: Box<Gather>) {
+        let Some(connection) = self.get(index) else {
+            return;
+        };
+        let ticket = Ticket {
+            who: connection.who(index),
+            sequence: gather.sequence,
+            muted: gather.muted,
+        };
+        let mut reply = self.pool.take();
+        let joined = match &gather.finish {
+            Finish::Drop => Ok(()),
+            Finish::Join { merge, order } => gather.join(*merge, order, &mut reply),
+            Finish::Cursor { slot } => self.next_page(*slot, gather.part(0), &mut reply),
+            Finish::Step(_) => {
+                self.pool.give(reply);
+                return self.next_step(ticket, gather);
+            }
+        };
+        if joined.is_err() {
+            reply.clear();
+            tracing::error!("parts of a reply cannot be joined");
+            proto::CommandError::Internal.write_resp(&mut reply);
+        }
+        self.deliver(ticket, &reply);
+        self.pool.give(reply);
+        if let Some(connection) = self.get(index)
+            && matches!(
+                connection.wait,
+                Wait::Transfer | Wait::Window | Wait::Earlier
+            )
+        {
+            self.look_at_wait(index);
+        }
+    }
+}

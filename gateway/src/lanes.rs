@@ -1,0 +1,442 @@
+//! The links of a gateway thread to the storage workers, and what has to wait for room in them.
+//!
+//! ```text
+//!   connection ──write──> request ring ──> worker      publish + announce + doorbell: once per flush
+//!   connection <──────── reply ring  <──── worker      our own doorbell wakes the thread
+//!        |
+//!        +── no room: the command stays unparsed in its connection, which queues in `waiting`
+//!        +── too big for one frame: a `Transfer`, sent in fragments between other frames
+//! ```
+//!
+//! Nobody blocks on a full ring. A connection whose command does not fit is not read any further until
+//! the worker has made room (`want_space`), which is how back-pressure reaches the client.
+//!
+//! A transfer is kept until its reply has come: the worker that collected the first fragments may die,
+//! and its successor asks for the whole request again (`ReplyKind::Again`).
+//!
+//! Invariants
+//!   L1  frames of one connection enter a ring in the order of its commands: a connection with a
+//!       transfer, or one that queues for room, sends nothing else.
+//!   L2  everything written is published before the thread sleeps.
+//!
+//! Cost per request: one reservation, one header, one copy. Per flush and lane: one store of the tail,
+//! one flag, one fence; a system call only if the worker sleeps.
+
+use std::collections::VecDeque;
+
+use proto::frame::padded;
+use proto::registry::SlotRange;
+use proto::slot::SLOT_COUNT;
+use shm::{Bell, Party, RingConsumer, RingProducer};
+
+use crate::limits;
+use crate::transfer::Transfer;
+
+/// Which connection, and which of those that had its place one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Who {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+/// What a lane needs from the control channel.
+#[derive(Debug)]
+pub(crate) struct LaneParts {
+    pub(crate) requests: RingProducer,
+    pub(crate) replies: RingConsumer,
+    /// The worker's page: doorbell, state and the flags that say which ring has news.
+    pub(crate) worker: Party,
+    pub(crate) bell: Bell,
+    /// Our place in the worker's news flags.
+    pub(crate) their_position: usize,
+    /// The worker's place in our news flags.
+    pub(crate) our_position: usize,
+    /// Number of the link, for the supervisor.
+    pub(crate) link: u32,
+}
+
+/// The pair of rings to one worker.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    pub(crate) parts: LaneParts,
+    /// Connections whose next command found no room, oldest first.
+    waiting: VecDeque<Who>,
+    /// Requests too big for one frame, sent in turn.
+    transfers: VecDeque<Transfer>,
+    dirty: bool,
+}
+
+/// Why a frame could not be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoRoom {
+    /// The ring is full; the connection must queue.
+    Full,
+    /// The frame will never fit: it must travel as a transfer.
+    TooBig,
+    /// There is no such lane, or its worker is down.
+    Gone,
+}
+
+/// All lanes of a thread and the map from slots to them.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    lanes: Vec<Option<Lane>>,
+    owners: Box<[u8]>,
+    workers: usize,
+    /// Requests written since the last flush.
+    unflushed: u32,
+    /// Lanes in which somebody waits for room or a transfer is under way.
+    blocked: u32,
+}
+
+impl Lanes {
+    /// No lanes; every slot belongs to worker 0.
+    pub(crate) fn new() -> Self {
+        let owners = vec![0; usize::from(SLOT_COUNT)].into_boxed_slice();
+        Self {
+            lanes: Vec::new(),
+            owners,
+            workers: 1,
+            unflushed: 0,
+            blocked: 0,
+        }
+    }
+
+    /// Takes over the slot map.
+    pub(crate) fn set_owners(&mut self, ranges: &[SlotRange]) {
+        for &SlotRange {
+            first,
+            last,
+            worker,
+        } in ranges
+        {
+            let last = usize::from(last.min(SLOT_COUNT - 1));
+            let first = usize::from(first).min(last);
+            if let Some(part) = self.owners.get_mut(first..=last) {
+                part.fill(u8::try_from(worker).unwrap_or(u8::MAX));
+            }
+        }
+        let last = self.owners.iter().copied().max().unwrap_or_default();
+        self.workers = usize::from(last) + 1;
+    }
+
+    /// The worker that owns `slot`.
+    #[inline]
+    pub(crate) fn owner(&self, slot: u16) -> usize {
+        usize::from(
+            self.owners
+                .get(usize::from(slot))
+                .copied()
+                .unwrap_or_default(),
+        )
+    }
+
+    /// The last slot of the unbroken range of one owner that begins at or before `slot`.
+    pub(crate) fn end_of_range(&self, slot: u16) -> u16 {
+        let owner = self.owner(slot);
+        (slot..SLOT_COUNT)
+            .take_while(|&slot| self.owner(slot) == owner)
+            .last()
+            .unwrap_or(slot)
+    }
+
+    /// Workers that own slots.
+    #[inline]
+    pub(crate) fn workers(&self) -> usize {
+        self.workers
+    }
+
+    /// A counter in the page of `worker`, 0 if there is no lane to it.
+    pub(crate) fn counter_of(&self, worker: usize, place: usize) -> u64 {
+        let Some(lane) = self.lane(worker) else {
+            return 0;
+        };
+        let counters = lane.parts.worker.counters();
+        if place < counters.len() {
+            counters.get(place)
+        } else {
+            0
+        }
+    }
+
+    /// Places for lanes; some may be empty.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// The worker that announces its replies at `position` of our news.
+    #[inline]
+    pub(crate) fn worker_at(&self, position: usize) -> Option<usize> {
+        let is_it = |lane: &Option<Lane>| {
+            lane.as_ref()
+                .is_some_and(|lane| lane.parts.our_position == position)
+        };
+        // Positions are given out in the order of workers, so the first look nearly always finds it.
+        match self.lanes.get(position) {
+            Some(lane) if is_it(lane) => Some(position),
+            _ => self.lanes.iter().position(is_it),
+        }
+    }
+
+    pub(crate) fn attach(&mut self, worker: usize, parts: LaneParts) {
+        if self.lanes.len() <= worker {
+            self.lanes.resize_with(worker + 1, || None);
+        }
+        let lane = Lane {
+            parts,
+            waiting: VecDeque::new(),
+            transfers: VecDeque::new(),
+            dirty: false,
+        };
+        if let Some(place) = self.lanes.get_mut(worker) {
+            *place = Some(lane);
+        }
+        self.count_blocked();
+    }
+
+    /// Ends the lane of link `link`; who waited in it is returned, to be told.
+    pub(crate) fn detach(&mut self, link: u32) -> Vec<Who> {
+        let mut orphans = Vec::new();
+        for place in &mut self.lanes {
+            if place.as_ref().is_some_and(|lane| lane.parts.link == link)
+                && let Some(lane) = place.take()
+            {
+                orphans.extend(lane.waiting);
+                orphans.extend(lane.transfers.iter().map(|transfer| transfer.who));
+            }
+        }
+        self.count_blocked();
+        orphans
+    }
+
+    /// Whether commands for `worker` can be taken: it has a lane and is not known to be down.
+    #[inline]
+    pub(crate) fn is_usable(&self, worker: usize) -> bool {
+        self.lane(worker)
+            .is_some_and(|lane| lane.parts.worker.state() != shm::PartyState::Down as u32)
+    }
+
+    #[inline]
+    fn lane(&self, worker: usize) -> Option<&Lane> {
+        self.lanes.get(worker).and_then(Option::as_ref)
+    }
+
+    #[inline]
+    fn lane_mut(&mut self, worker: usize) -> Option<&mut Lane> {
+        self.lanes.get_mut(worker).and_then(Option::as_mut)
+    }
+
+    /// Room for a frame of `len` bytes (without padding). After filling it, `commit` the same length.
+    #[inline]
+    pub(crate) fn reserve(&mut self, worker: usize, len: usize) -> Result<&mut [u8], NoRoom> {
+        let Some(lane) = self.lanes.get_mut(worker).and_then(Option::as_mut) else {
+            return Err(NoRoom::Gone);
+        };
+        if lane.parts.worker.state() == shm::PartyState::Down as u32 {
+            return Err(NoRoom::Gone);
+        }
+        if len > lane.parts.requests.largest() {
+            return Err(NoRoom::TooBig);
+        }
+        // Who came first is served first, or a connection could wait for ever.
+        if !lane.waiting.is_empty() {
+            return Err(NoRoom::Full);
+        }
+        match lane.parts.requests.reserve(padded(len)) {
+            Some(place) => Ok(place),
+            None => Err(NoRoom::Full),
+        }
+    }
+
+    /// The frame that was reserved last is complete.
+    #[inline]
+    pub(crate) fn commit(&mut self, worker: usize, len: usize) {
+        if let Some(lane) = self.lanes.get_mut(worker).and_then(Option::as_mut) {
+            lane.parts.requests.commit(padded(len));
+            lane.dirty = true;
+            self.unflushed += 1;
+        }
+    }
+
+    /// `who` found no room: it is told by `serve_waiting` when there is some.
+    pub(crate) fn wait_for_room(&mut self, worker: usize, who: Who) {
+        if let Some(lane) = self.lane_mut(worker) {
+            lane.waiting.push_back(who);
+            lane.parts.requests.want_space();
+        }
+        self.count_blocked();
+    }
+
+    /// Takes a request whatever its size and whatever room there is.
+    pub(crate) fn transfer(&mut self, worker: usize, transfer: Transfer) {
+        if let Some(lane) = self.lane_mut(worker) {
+            lane.transfers.push_back(transfer);
+        }
+        self.count_blocked();
+    }
+
+    /// The connection has its replies (`orphan` false) or is gone (true): its transfers are not kept
+    /// for a successor of the worker any more.
+    pub(crate) fn settle_transfers(&mut self, who: Who, orphan: bool) {
+        for lane in self.lanes.iter_mut().flatten() {
+            lane.transfers.retain_mut(|transfer| {
+                if transfer.who == who {
+                    transfer.orphan = true;
+                    return orphan && !transfer.is_sent();
+                }
+                true
+            });
+        }
+        self.count_blocked();
+    }
+
+    /// The worker has lost the beginning of this request with its predecessor.
+    pub(crate) fn send_again(&mut self, worker: usize, who: Who) {
+        if let Some(lane) = self.lane_mut(worker) {
+            for transfer in lane
+                .transfers
+                .iter_mut()
+                .filter(|transfer| transfer.who == who)
+            {
+                transfer.restart();
+            }
+        }
+    }
+
+    fn count_blocked(&mut self) {
+        let blocked = self
+            .lanes
+            .iter()
+            .flatten()
+            .filter(|lane| !lane.waiting.is_empty() || !lane.transfers.is_empty())
+            .count();
+        self.blocked = u32::try_from(blocked).unwrap_or(u32::MAX);
+    }
+
+    /// Sends what transfers it can and moves connections whose turn has come to `ready`. Call it once
+    /// per turn; costs nothing while nobody waits. True if there is more to send and room for it.
+    pub(crate) fn serve_waiting(&mut self, ready: &mut Vec<Who>) -> bool {
+        if self.blocked == 0 {
+            return false;
+        }
+        let mut more = false;
+        for lane in self.lanes.iter_mut().flatten() {
+            let sent = lane.send_transfers();
+            more |= sent.stopped_by_budget;
+            self.unflushed += sent.frames;
+            lane.release_waiting(ready);
+        }
+        self.count_blocked();
+        more
+    }
+
+    /// Whether enough has been written that workers should start.
+    #[inline]
+    pub(crate) fn wants_flush(&self) -> bool {
+        self.unflushed >= limits::FLUSH_EVERY
+    }
+
+    /// Publishes what was written and wakes the workers that sleep.
+    #[inline]
+    pub(crate) fn flush(&mut self) {
+        if self.unflushed == 0 {
+            return;
+        }
+        self.unflushed = 0;
+        for lane in self.lanes.iter_mut().flatten() {
+            if lane.dirty {
+                lane.dirty = false;
+                lane.parts.requests.publish();
+                lane.ring();
+            }
+        }
+    }
+
+    /// Calls `each` with the rings of workers that have published something.
+    #[inline]
+    pub(crate) fn parts_mut(&mut self, worker: usize) -> Option<&mut LaneParts> {
+        self.lane_mut(worker).map(|lane| &mut lane.parts)
+    }
+
+    /// Gives the room of consumed replies back to the worker.
+    #[inline]
+    pub(crate) fn release(&mut self, worker: usize) {
+        if let Some(lane) = self.lane_mut(worker)
+            && lane.parts.replies.release()
+        {
+            lane.ring();
+        }
+    }
+}
+
+/// What a round of `send_transfers` did.
+struct Sent {
+    frames: u32,
+    stopped_by_budget: bool,
+}
+
+impl Lane {
+    /// Tells the worker that its ring from us has news, or that there is room in the other one.
+    #[inline]
+    fn ring(&self) {
+        self.parts.worker.news().announce(self.parts.their_position);
+        self.parts.worker.doorbell().ring(&self.parts.bell);
+    }
+
+    /// One piece of each transfer in turn until half of the ring is theirs or it is full.
+    fn send_transfers(&mut self) -> Sent {
+        let largest = self.parts.requests.largest();
+        let mut budget = 2 * largest;
+        let mut frames = 0;
+        let mut done = 0;
+        while done < self.transfers.len() && budget > 0 {
+            let Some(mut transfer) = self.transfers.pop_front() else {
+                break;
+            };
+            if transfer.is_sent() {
+                done += 1;
+                if !transfer.orphan {
+                    self.transfers.push_back(transfer);
+                }
+                continue;
+            }
+            let len = transfer.next_frame(largest);
+            let Some(place) = self.parts.requests.reserve(padded(len)) else {
+                self.transfers.push_front(transfer);
+                self.parts.requests.want_space();
+                if self.parts.requests.free() < padded(len) {
+                    break;
+                }
+                continue;
+            };
+            transfer.write_frame(&mut place[..len]);
+            self.parts.requests.commit(padded(len));
+            self.dirty = true;
+            frames += 1;
+            done = 0;
+            budget = budget.saturating_sub(len);
+            self.transfers.push_back(transfer);
+        }
+        Sent {
+            frames,
+            stopped_by_budget: budget == 0,
+        }
+    }
+
+    /// Lets the connections that queue go on, all of them once a quarter of the ring is free: each
+    /// queues again if it finds no room.
+    fn release_waiting(&mut self, ready: &mut Vec<Who>) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        if self.parts.requests.free() >= self.parts.requests.largest() {
+            ready.extend(self.waiting.drain(..));
+            return;
+        }
+        self.parts.requests.want_space();
+        if self.parts.requests.free() >= self.parts.requests.largest() {
+            ready.extend(self.waiting.drain(..));
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Every bound of a gateway thread, each with its reason.
+//!
+//! Not here: bounds that an operator sets (`maxclients`, `client-query-buffer-limit`, ... are
+//! settings) and bounds of the protocol (`proto::limits`).
+
+/// Commands of one connection that may be unanswered. More would only queue up in the rings; with
+/// fewer a deep pipeline would stop and go.
+pub(crate) const MAX_IN_FLIGHT: u32 = 1024;
+
+/// Commands in flight that are always allowed, however large a connection's replies were.
+pub(crate) const MIN_IN_FLIGHT: u32 = 16;
+
+/// Reply bytes that the commands in flight of one connection should not exceed together, judged by
+/// the size of its latest replies. It bounds what a client that asks for large values can make us hold.
+pub(crate) const EXPECTED_REPLY_BYTES: u32 = 4 << 20;
+
+/// With more unsent reply bytes than this a connection is not read: a client that does not take its
+/// replies cannot send more commands.
+pub(crate) const OUTPUT_PAUSE_BYTES: usize = 512 << 10;
+
+/// Bytes read from one socket at a time, into a buffer that all connections of a thread share.
+pub(crate) const READ_BUFFER_BYTES: usize = 64 << 10;
+
+/// While a connection waits for an answer its socket is still read up to this many bytes, so that a
+/// client that goes away is noticed.
+pub(crate) const READ_AHEAD_BYTES: usize = 32 << 10;
+
+/// Requests after which rings are published and doorbells rung although more sockets are ready, so
+/// that workers start while the gateway still reads.
+pub(crate) const FLUSH_EVERY: u32 = 64;
+
+/// Sockets read in one turn before replies are looked at: bounds the time in which nothing is sent.
+pub(crate) const READS_PER_TURN: usize = 256;
+
+/// Connections accepted per listener and turn: a storm must not keep others from being served.
+pub(crate) const ACCEPTS_PER_TURN: usize = 64;
+
+/// Buffers kept for reuse per thread.
+pub(crate) const POOLED_BUFFERS: usize = 512;
+
+/// Larger buffers go back to the allocator instead of the pool.
+pub(crate) const POOLED_BUFFER_BYTES: usize = 64 << 10;
+
+/// A reply of at least this size that comes early keeps bytes of its own instead of joining the stash.
+pub(crate) const STASH_INLINE_BYTES: usize = 16 << 10;
+
+/// Consumed bytes at the front of a buffer that are worth moving the rest for.
+pub(crate) const COMPACT_BYTES: usize = 64 << 10;
+
+/// Parts of one scattered command: one per worker, and the frame counts them in 16 bits.
+pub(crate) const MAX_PARTS: usize = 256;
+
+/// Milliseconds between two rounds of timers: idle clients, pauses, sleeping commands.
+pub(crate) const TICK_MILLIS: u64 = 100;
+
+/// Bytes written to one socket per turn, so that one reader of huge values does not hold the others up.
+pub(crate) const WRITE_BYTES_PER_TURN: usize = 256 << 10;

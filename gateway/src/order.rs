@@ -1,0 +1,518 @@
+//! Puts the replies of one connection into the order of its requests.
+//!
+//! A connection's pipelined commands may run on several storage workers at the same time, and some are
+//! answered by the gateway itself, so replies come in any order; clients must see them in the order in
+//! which they asked. Every command that will be answered gets a sequence number:
+//!
+//! ```text
+//!        emit                          next
+//!          |                             |
+//!   ... 6  7  8  9  10  11  12  13  14  15
+//!          .  .  [9+10]  .  [12]  .   .        [..] replies that came early: the stash
+//! ```
+//!
+//! - A reply for `emit` is appended to the output at once and `emit` moves on. This is the usual case
+//!   and touches no queue.
+//! - Any other is copied into the stash, and moves to the output as soon as all earlier ones are there.
+//! - A reply may come in pieces (`piece`, then `finish`); at the head they stream into the output.
+//!
+//! Invariants: `next - emit` (wrapping) never exceeds `limits::MAX_IN_FLIGHT`; the stash is absent when
+//! it would be empty; slot `i` of the stash belongs to sequence `emit + i`.
+//!
+//! Cost: in order, one copy per reply frame. Out of order, two copies and no allocation: stashes are
+//! pooled per thread. An idle connection owns neither an output buffer nor a stash.
+
+use std::collections::VecDeque;
+
+use crate::limits;
+
+/// What became of a reply that was handed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Placed {
+    /// It is in the output, perhaps followed by others that had waited for it.
+    Emitted,
+    /// It waits in the stash for earlier replies.
+    Stashed,
+    /// The sequence number is not one that is awaited: the sender is broken.
+    Unexpected,
+}
+
+/// Buffers that connections of one thread share when they are not in use.
+#[derive(Debug, Default)]
+#[expect(
+    clippy::vec_box,
+    reason = "connections hold the box, so that an idle one stays small"
+)]
+pub(crate) struct BufferPool {
+    buffers: Vec<Vec<u8>>,
+    stashes: Vec<Box<Stash>>,
+}
+
+impl BufferPool {
+    /// An empty buffer, warm if one is there.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        self.buffers.pop().unwrap_or_default()
+    }
+
+    /// Keeps a buffer for the next taker unless it is large or there are enough.
+    #[inline]
+    pub(crate) fn give(&mut self, mut buffer: Vec<u8>) {
+        if buffer.capacity() <= limits::POOLED_BUFFER_BYTES
+            && self.buffers.len() < limits::POOLED_BUFFERS
+        {
+            buffer.clear();
+            self.buffers.push(buffer);
+        }
+    }
+
+    fn take_stash(&mut self) -> Box<Stash> {
+        self.stashes.pop().unwrap_or_default()
+    }
+
+    fn give_stash(&mut self, mut stash: Box<Stash>) {
+        if stash.bytes.capacity() <= limits::POOLED_BUFFER_BYTES
+            && self.stashes.len() < limits::POOLED_BUFFERS
+        {
+            stash.slots.clear();
+            stash.bytes.clear();
+            stash.dead = 0;
+            stash.own = 0;
+            self.stashes.push(stash);
+        }
+    }
+}
+
+/// Replies that came before their turn.
+#[derive(Debug, Default)]
+struct Stash {
+    slots: VecDeque<Slot>,
+    bytes: Vec<u8>,
+    /// Bytes at the start of `bytes` or in between that no slot refers to any more.
+    dead: usize,
+    /// Bytes that slots hold on their own.
+    own: usize,
+}
+
+#[derive(Debug, Default)]
+enum Slot {
+    /// Not answered yet, or covered by an earlier slot that holds several replies.
+    #[default]
+    Missing,
+    /// `count` consecutive replies, `len` bytes at `offset` of the stash's bytes.
+    Ready {
+        offset: usize,
+        len: usize,
+        count: u32,
+    },
+    /// A reply that comes in pieces and is not complete.
+    Growing(Vec<u8>),
+    /// A complete reply with bytes of its own.
+    Whole(Vec<u8>),
+}
+
+/// The replies of one connection: what may be sent, and what must wait for its turn.
+#[derive(Debug, Default)]
+pub(crate) struct Replies {
+    next: u32,
+    emit: u32,
+    /// Bytes for the socket; the first `sent` of them are already there.
+    output: Vec<u8>,
+    sent: usize,
+    stash: Option<Box<Stash>>,
+}
+
+impl Replies {
+    /// Commands that are not answered completely yet.
+    #[inline]
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.next.wrapping_sub(self.emit)
+    }
+
+    /// The number that the next call of `assign` returns.
+    #[inline]
+    pub(crate) fn upcoming(&self) -> u32 {
+        self.next
+    }
+
+    /// Reserves the next place in the order.
+    #[inline]
+    pub(crate) fn assign(&mut self) -> u32 {
+        let sequence = self.next;
+        self.next = sequence.wrapping_add(1);
+        sequence
+    }
+
+    /// Bytes ready for the socket.
+    #[inline]
+    pub(crate) fn unsent(&self) -> &[u8] {
+        self.output.get(self.sent..).unwrap_or_default()
+    }
+
+    /// Bytes held for the client: ready ones and early ones.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let stash = self.stash.as_ref().map_or(0, |stash| stash.held());
+        self.output.len() - self.sent + stash
+    }
+
+    /// Capacity of the buffers in use, for CLIENT LIST.
+    pub(crate) fn memory(&self) -> usize {
+        self.output.capacity()
+            + self
+                .stash
+                .as_ref()
+                .map_or(0, |stash| stash.bytes.capacity())
+    }
+
+    /// The socket took `count` bytes. True if nothing is left to send.
+    pub(crate) fn sent(&mut self, count: usize, pool: &mut BufferPool) -> bool {
+        self.sent += count;
+        debug_assert!(self.sent <= self.output.len());
+        if self.sent >= self.output.len() {
+            self.sent = 0;
+            pool.give(std::mem::take(&mut self.output));
+            return true;
+        }
+        // A client that reads slowly must not make its buffer grow by what it has read already.
+        if self.sent >= limits::COMPACT_BYTES && self.sent * 2 >= self.output.len() {
+            self.output.drain(..self.sent);
+            self.sent = 0;
+        }
+        false
+    }
+
+    /// Gives everything back; used when the connection ends.
+    pub(crate) fn clear(&mut self, pool: &mut BufferPool) {
+        self.sent = 0;
+        pool.give(std::mem::take(&mut self.output));
+        if let Some(stash) = self.stash.take() {
+            pool.give_stash(stash);
+        }
+        self.emit = self.next;
+    }
+
+    #[inline]
+    fn append(&mut self, bytes: &[u8], pool: &mut BufferPool) {
+        if self.output.capacity() == 0 {
+            self.output = pool.take();
+        }
+        self.output.extend_from_slice(bytes);
+    }
+
+    /// Takes `count` complete consecutive replies, the first for `first`.
+    #[inline]
+    pub(crate) fn complete(
+        &mut self,
+        first: u32,
+        count: u32,
+        bytes: &[u8],
+        pool: &mut BufferPool,
+    ) -> Placed {
+        let distance = first.wrapping_sub(self.emit);
+        if count == 0 || distance.saturating_add(count) > self.in_flight() {
+            return Placed::Unexpected;
+        }
+        if distance == 0 {
+            self.append(bytes, pool);
+            self.advance(count, pool);
+            return Placed::Emitted;
+        }
+        self.stash
+            .get_or_insert_with(|| pool.take_stash())
+            .insert(distance, count, bytes)
+    }
+
+    /// Answers a command in the moment in which it is read: assigns its number and takes its reply.
+    #[inline]
+    pub(crate) fn answer(&mut self, bytes: &[u8], pool: &mut BufferPool) {
+        let sequence = self.assign();
+        self.complete(sequence, 1, bytes, pool);
+    }
+
+    /// Takes a piece of the reply for `sequence`; more follows.
+    pub(crate) fn piece(&mut self, sequence: u32, bytes: &[u8], pool: &mut BufferPool) -> Placed {
+        let distance = sequence.wrapping_sub(self.emit);
+        if distance >= self.in_flight() {
+            return Placed::Unexpected;
+        }
+        if distance == 0 {
+            self.append(bytes, pool);
+            return Placed::Emitted;
+        }
+        self.stash
+            .get_or_insert_with(|| pool.take_stash())
+            .grow(distance, bytes)
+    }
+
+    /// Takes the last piece of the reply for `sequence`.
+    pub(crate) fn finish(&mut self, sequence: u32, bytes: &[u8], pool: &mut BufferPool) -> Placed {
+        let distance = sequence.wrapping_sub(self.emit);
+        if distance >= self.in_flight() {
+            return Placed::Unexpected;
+        }
+        if distance == 0 {
+            self.append(bytes, pool);
+            self.advance(1, pool);
+            return Placed::Emitted;
+        }
+        self.stash
+            .get_or_insert_with(|| pool.take_stash())
+            .seal(distance, bytes)
+    }
+
+    /// The head moves on by `count`; early replies that are now due follow into the output.
+    #[inline]
+    fn advance(&mut self, count: u32, pool: &mut BufferPool) {
+        self.emit = self.emit.wrapping_add(count);
+        if self.stash.is_some() {
+            self.drain(count, pool);
+        }
+    }
+
+    fn drain(&mut self, count: u32, pool: &mut BufferPool) {
+        let Some(mut stash) = self.stash.take() else {
+            return;
+        };
+        stash.skip(count);
+        loop {
+            match stash.slots.front_mut() {
+                None => {
+                    pool.give_stash(stash);
+                    return;
+                }
+                Some(slot) => match std::mem::take(slot) {
+                    Slot::Missing => break,
+                    Slot::Ready { offset, len, count } => {
+                        let bytes = stash.bytes.get(offset..offset + len).unwrap_or_default();
+                        self.append(bytes, pool);
+                        stash.dead += len;
+                        stash.skip(count);
+                        self.emit = self.emit.wrapping_add(count);
+                    }
+                    Slot::Whole(bytes) => {
+                        stash.own -= bytes.len();
+                        self.append(&bytes, pool);
+                        stash.skip(1);
+                        self.emit = self.emit.wrapping_add(1);
+                    }
+                    // It is the head now: what is there may go out, further pieces stream behind it.
+                    Slot::Growing(bytes) => {
+                        stash.own -= bytes.len();
+                        self.append(&bytes, pool);
+                        break;
+                    }
+                },
+            }
+        }
+        stash.compact();
+        self.stash = Some(stash);
+    }
+}
+
+impl Stash {
+    fn held(&self) -> usize {
+        self.bytes.len() - self.dead + self.own
+    }
+
+    fn skip(&mut self, count: u32) {
+        let count = (count as usize).min(self.slots.len());
+        self.slots.drain(..count);
+    }
+
+    fn slot(&mut self, distance: u32) -> Option<&mut Slot> {
+        let index = distance as usize;
+        if self.slots.len() <= index {
+            self.slots.resize_with(index + 1, Slot::default);
+        }
+        self.slots.get_mut(index)
+    }
+
+    fn insert(&mut self, distance: u32, count: u32, bytes: &[u8]) -> Placed {
+        let offset = self.bytes.len();
+        let ready = if count == 1 && bytes.len() > limits::STASH_INLINE_BYTES {
+            self.own += bytes.len();
+            Slot::Whole(bytes.to_vec())
+        } else {
+            self.bytes.extend_from_slice(bytes);
+            Slot::Ready {
+                offset,
+                len: bytes.len(),
+                count,
+            }
+        };
+        match self.slot(distance) {
+            Some(slot @ Slot::Missing) => {
+                *slot = ready;
+                Placed::Stashed
+            }
+            _ => Placed::Unexpected,
+        }
+    }
+
+    fn grow(&mut self, distance: u32, bytes: &[u8]) -> Placed {
+        match self.slot(distance) {
+            Some(Slot::Growing(held)) => held.extend_from_slice(bytes),
+            Some(slot @ Slot::Missing) => *slot = Slot::Growing(bytes.to_vec()),
+            _ => return Placed::Unexpected,
+        }
+        self.own += bytes.len();
+        Placed::Stashed
+    }
+
+    fn seal(&mut self, distance: u32, bytes: &[u8]) -> Placed {
+        if self.grow(distance, bytes) == Placed::Unexpected {
+            return Placed::Unexpected;
+        }
+        if let Some(slot) = self.slot(distance)
+            && let Slot::Growing(held) = std::mem::take(slot)
+        {
+            *slot = Slot::Whole(held);
+        }
+        Placed::Stashed
+    }
+
+    /// Drops bytes that have been emitted once they outweigh those that wait.
+    fn compact(&mut self) {
+        if self.dead < limits::COMPACT_BYTES || self.dead * 2 < self.bytes.len() {
+            return;
+        }
+        let mut kept = Vec::with_capacity(self.bytes.len() - self.dead);
+        for slot in &mut self.slots {
+            if let Slot::Ready { offset, len, .. } = slot {
+                let start = kept.len();
+                kept.extend_from_slice(self.bytes.get(*offset..*offset + *len).unwrap_or_default());
+                *offset = start;
+            }
+        }
+        self.bytes = kept;
+        self.dead = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn replies(count: u32) -> Replies {
+        let mut replies = Replies {
+            next: u32::MAX - 2,
+            emit: u32::MAX - 2,
+            ..Replies::default()
+        };
+        for _ in 0..count {
+            replies.assign();
+        }
+        replies
+    }
+
+    #[test]
+    fn replies_in_order_go_straight_to_the_output() {
+        let mut pool = BufferPool::default();
+        let mut replies = replies(3);
+        let first = replies.emit;
+        assert_eq!(
+            replies.complete(first, 2, b"+a\r\n+b\r\n", &mut pool),
+            Placed::Emitted
+        );
+        assert_eq!(replies.unsent(), b"+a\r\n+b\r\n");
+        assert!(replies.stash.is_none());
+        assert!(replies.sent(8, &mut pool));
+        assert_eq!(
+            replies.output.capacity(),
+            0,
+            "an idle connection owns no buffer"
+        );
+    }
+
+    #[test]
+    fn a_reply_that_nobody_awaits_is_reported() {
+        let mut pool = BufferPool::default();
+        let mut replies = replies(2);
+        let first = replies.emit;
+        assert_eq!(
+            replies.complete(first, 3, b"", &mut pool),
+            Placed::Unexpected
+        );
+        assert_eq!(
+            replies.complete(first.wrapping_sub(1), 1, b"", &mut pool),
+            Placed::Unexpected
+        );
+        assert_eq!(
+            replies.complete(first, 0, b"", &mut pool),
+            Placed::Unexpected
+        );
+        assert_eq!(
+            replies.complete(first.wrapping_add(1), 1, b"b", &mut pool),
+            Placed::Stashed
+        );
+        assert_eq!(
+            replies.complete(first.wrapping_add(1), 1, b"b", &mut pool),
+            Placed::Unexpected
+        );
+    }
+
+    #[test]
+    fn pieces_stream_once_their_reply_is_the_head() {
+        let mut pool = BufferPool::default();
+        let mut replies = replies(3);
+        let (a, b, c) = (
+            replies.emit,
+            replies.emit.wrapping_add(1),
+            replies.emit.wrapping_add(2),
+        );
+        assert_eq!(replies.piece(b, b"b1", &mut pool), Placed::Stashed);
+        assert_eq!(replies.complete(c, 1, b"c", &mut pool), Placed::Stashed);
+        assert_eq!(replies.complete(a, 1, b"a", &mut pool), Placed::Emitted);
+        assert_eq!(replies.unsent(), b"ab1");
+        assert_eq!(replies.piece(b, b"b2", &mut pool), Placed::Emitted);
+        assert_eq!(replies.unsent(), b"ab1b2");
+        assert_eq!(replies.finish(b, b"b3", &mut pool), Placed::Emitted);
+        assert_eq!(replies.unsent(), b"ab1b2b3c");
+        assert_eq!(replies.in_flight(), 0);
+        assert!(replies.stash.is_none());
+    }
+
+    proptest! {
+        /// Whatever the order in which frames come, whatever their sizes and pieces, the output is that
+        /// of the requests' order.
+        #[test]
+        fn any_order_of_completion_gives_the_same_output(
+            frames in prop::collection::vec((1u32..4, 1usize..40, any::<bool>(), any::<u16>()), 1..60),
+            big in any::<bool>(),
+        ) {
+            let mut pool = BufferPool::default();
+            let total: u32 = frames.iter().map(|frame| frame.0).sum();
+            let mut replies = replies(total);
+            let mut first = replies.emit;
+            let mut expected = Vec::new();
+            let mut work = Vec::new();
+            for (number, (count, len, pieces, priority)) in frames.iter().enumerate() {
+                let count = if *pieces { 1 } else { *count };
+                let len = if big && number % 7 == 0 { len * 200 } else { *len };
+                let letter = b'a' + u8::try_from(number % 26).unwrap();
+                let bytes = vec![letter; len];
+                expected.extend_from_slice(&bytes);
+                work.push((*priority, first, count, bytes, *pieces));
+                first = first.wrapping_add(count);
+            }
+            // Frames with pieces stand for one reply only, so fewer numbers than assigned may be used.
+            let unused = replies.upcoming().wrapping_sub(first);
+            work.sort_by_key(|frame| frame.0);
+            for (_, first, count, bytes, pieces) in work {
+                if pieces {
+                    let half = bytes.len() / 2;
+                    prop_assert_ne!(replies.piece(first, &bytes[..half], &mut pool), Placed::Unexpected);
+                    prop_assert_ne!(replies.finish(first, &bytes[half..], &mut pool), Placed::Unexpected);
+                } else {
+                    prop_assert_ne!(replies.complete(first, count, &bytes, &mut pool), Placed::Unexpected);
+                }
+            }
+            prop_assert_eq!(replies.unsent(), &expected[..]);
+            prop_assert_eq!(replies.in_flight(), unused);
+            prop_assert!(replies.stash.is_none());
+            prop_assert_eq!(replies.held_bytes(), expected.len());
+        }
+    }
+}

@@ -1,0 +1,453 @@
+//! Sends commands to storage workers: which one, in which form.
+//!
+//! ```text
+//!   Owner          keys on one worker              one frame, one reply, no bookkeeping
+//!   Scatter(merge) keys on several workers         one numbered part per worker, joined (`gather`)
+//!   Every(merge)   no keys                         the same part for every worker, joined
+//!   Cursor         SCAN                            the worker that owns the cursor's slot
+//!   RandomWorker   RANDOMKEY                       by number of keys
+//!   Steps(kind)    RENAME ... over two workers     `steps`
+//! ```
+//!
+//! With one worker, or with hash tags, every command is `Owner`.
+//!
+//! The router acts on columns of the row, never on the identity of a command.
+//!
+//! Cost of `Owner`: the slot of the key, one load of the slot map, one reservation, one copy.
+
+use proto::CommandError;
+use proto::catalogue::{KeySpec, Merge, Route, Spec, StorageCommand};
+use proto::frame::{
+    REQUEST_HEADER_BYTES, RequestHeader, RequestKind, flags as frame_flags, request_len,
+    write_request,
+};
+use proto::slot::{SLOT_COUNT, slot_of};
+
+use crate::call::Call;
+use crate::connection::{Connection, Wait};
+use crate::core::{Core, Flow};
+use crate::gather::{BadPart, Finish, Gather, array, bulk, push_header, reply_len};
+use crate::lanes::NoRoom;
+use crate::transfer::Transfer;
+
+/// A command that is too big for one frame, already in the order of replies; whoever owns its bytes
+/// makes the transfer.
+#[derive(Debug)]
+pub(crate) struct Large {
+    pub(crate) worker: usize,
+    pub(crate) header: RequestHeader,
+}
+
+/// Where the keys of a command live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// All on one worker; the slot is the first key's.
+    One { worker: usize, slot: u16 },
+    /// On several.
+    Several,
+}
+
+/// A header for a command of this connection; sequence, part and length are filled in later.
+#[inline]
+pub(crate) fn header_for(
+    connection: &Connection,
+    index: u32,
+    command: StorageCommand,
+    slot: u16,
+    argc: usize,
+) -> RequestHeader {
+    let mut flags = 0;
+    if connection.facts.resp3 {
+        flags |= frame_flags::RESP3;
+    }
+    if connection.facts.no_touch {
+        flags |= frame_flags::NO_TOUCH;
+    }
+    RequestHeader {
+        len: 0,
+        kind: RequestKind::Request,
+        flags,
+        command: command as u16,
+        connection: index,
+        generation: connection.generation,
+        sequence: connection.replies.upcoming(),
+        slot,
+        database: connection.database,
+        argc: u32::try_from(argc).unwrap_or(u32::MAX),
+        part: 0,
+    }
+}
+
+impl Core {
+    /// Sends a storage command on its way.
+    #[inline]
+    pub(crate) fn route(
+        &mut self,
+        call: &Call<'_>,
+        spec: &'static Spec,
+        command: StorageCommand,
+    ) -> Flow {
+        if spec.route == Route::Owner && spec.keys == KeySpec::One {
+            let slot = slot_of(call.arg(1));
+            let worker = self.lanes.owner(slot);
+            return self.send(call, command, worker, slot);
+        }
+        self.route_unusual(call, spec, command)
+    }
+
+    fn route_unusual(
+        &mut self,
+        call: &Call<'_>,
+        spec: &'static Spec,
+        command: StorageCommand,
+    ) -> Flow {
+        match spec.route {
+            Route::Every(merge) if self.lanes.workers() > 1 => self.every(call, command, merge),
+            Route::Cursor if self.lanes.workers() > 1 => self.scan(call, command),
+            Route::RandomWorker if self.lanes.workers() > 1 => self.random_key(call, command),
+            Route::Every(_) | Route::Cursor | Route::RandomWorker => self.send(call, command, 0, 0),
+            Route::Gateway => self.error(call.index, &CommandError::Internal),
+            Route::Owner | Route::Scatter(_) | Route::Steps(_) => {
+                let (first, last, step) = match self.keys_of(call, spec) {
+                    Ok(range) => range,
+                    Err(error) => return self.error(call.index, &error),
+                };
+                match (self.place_of(call, first, last, step), spec.route) {
+                    (Place::One { worker, slot }, _) => self.send(call, command, worker, slot),
+                    (Place::Several, Route::Scatter(merge)) => {
+                        self.scatter(call, command, merge, (first, last, step))
+                    }
+                    (Place::Several, Route::Steps(kind)) => self.start_steps(call, kind),
+                    (Place::Several, _) => self.error(call.index, &CommandError::Internal),
+                }
+            }
+        }
+    }
+
+    /// First, last and step of the keys.
+    fn keys_of(
+        &self,
+        call: &Call<'_>,
+        spec: &'static Spec,
+    ) -> Result<(usize, usize, usize), CommandError> {
+        if let Some((first, last, step)) = spec.keys.range(call.len()) {
+            // Pairs must be complete: MSET a 1 b.
+            if last < first || last + step > call.len() || !(last - first).is_multiple_of(step) {
+                return Err(CommandError::Arity { name: spec.name });
+            }
+            return Ok((first, last, step));
+        }
+        let mut keys = Vec::new();
+        proto::catalogue::extract(spec, call.len(), |at| call.arg(at), &mut keys)?;
+        match (keys.first(), keys.last()) {
+            (Some(first), Some(last)) => Ok((first.position as usize, last.position as usize, 1)),
+            _ => Ok((0, 0, 1)),
+        }
+    }
+
+    /// Where the keys at these positions live. Position 0 (the name) stands for no key.
+    pub(crate) fn place_of(
+        &self,
+        call: &Call<'_>,
+        first: usize,
+        last: usize,
+        step: usize,
+    ) -> Place {
+        if first == 0 {
+            return Place::One { worker: 0, slot: 0 };
+        }
+        let slot = slot_of(call.arg(first));
+        let worker = self.lanes.owner(slot);
+        if self.lanes.workers() > 1 {
+            for position in (first..=last).step_by(step.max(1)).skip(1) {
+                if self.lanes.owner(slot_of(call.arg(position))) != worker {
+                    return Place::Several;
+                }
+            }
+        }
+        Place::One { worker, slot }
+    }
+
+    /// One frame for one worker.
+    #[inline]
+    pub(crate) fn send(
+        &mut self,
+        call: &Call<'_>,
+        command: StorageCommand,
+        worker: usize,
+        slot: u16,
+    ) -> Flow {
+        let len = request_len(call.args(1));
+        let Some(connection) = self
+            .connections
+            .get_mut(call.index as usize)
+            .and_then(Option::as_mut)
+        else {
+            return Flow::Stop;
+        };
+        let mut header = header_for(connection, call.index, command, slot, call.len());
+        match self.lanes.reserve(worker, len) {
+            Ok(place) => {
+                if connection.is_muted() {
+                    header.flags |= frame_flags::DISCARD;
+                } else {
+                    connection.replies.assign();
+                }
+                if write_request(place, header, call.args(1)).is_none() {
+                    return self
+                        .internal_error(call.index, "a request did not fit its reservation");
+                }
+                self.lanes.commit(worker, len);
+                if self.lanes.wants_flush() {
+                    self.lanes.flush();
+                }
+                Flow::Next
+            }
+            Err(NoRoom::Full) => {
+                connection.wait = Wait::Room;
+                let who = connection.who(call.index);
+                self.tally.ring_full += 1;
+                self.lanes.wait_for_room(worker, who);
+                Flow::Retry
+            }
+            Err(NoRoom::TooBig) => self.send_too_big(call.index, worker, header),
+            Err(NoRoom::Gone) => self.unavailable(call.index, worker),
+        }
+    }
+
+    /// The command travels as a transfer: it must be tracked even if nobody wants its reply.
+    #[cold]
+    fn send_too_big(&mut self, index: u32, worker: usize, mut header: RequestHeader) -> Flow {
+        let Some(connection) = self.get_mut(index) else {
+            return Flow::Stop;
+        };
+        header.sequence = connection.replies.assign();
+        if connection.is_muted() {
+            header.part = 1;
+            let gather = Gather::new(header.sequence, true, 1, Finish::Drop);
+            connection.gathers.push_back(Box::new(gather));
+        }
+        connection.wait = Wait::Transfer;
+        self.large = Some(Box::new(Large { worker, header }));
+        Flow::Stop
+    }
+
+    #[cold]
+    pub(crate) fn unavailable(&mut self, index: u32, worker: usize) -> Flow {
+        tracing::debug!(worker, "refused a command: the worker is not there");
+        self.error(
+            index,
+            &CommandError::Unavailable {
+                what: "the storage worker of this key",
+            },
+        )
+    }
+
+    #[cold]
+    pub(crate) fn internal_error(&mut self, index: u32, what: &str) -> Flow {
+        tracing::error!(what, "internal error");
+        self.error(index, &CommandError::Internal)
+    }
+
+    /// Splits a command by the owners of its keys.
+    fn scatter(
+        &mut self,
+        call: &Call<'_>,
+        command: StorageCommand,
+        merge: Merge,
+        (first, last, step): (usize, usize, usize),
+    ) -> Flow {
+        let mut groups = std::mem::take(&mut self.groups);
+        let workers = self.lanes.workers();
+        groups.iter_mut().for_each(Vec::clear);
+        groups.resize_with(workers, Vec::new);
+        let mut owners = Vec::new();
+        for position in (first..=last).step_by(step) {
+            let worker = self.lanes.owner(slot_of(call.arg(position)));
+            if let Some(group) = groups.get_mut(worker) {
+                group.push(position);
+                owners.push(worker);
+            }
+        }
+        // Parts in the order of workers; where each worker's part stands.
+        let mut part_of = [0u8; crate::limits::MAX_PARTS];
+        let mut parts = 0u8;
+        let mut missing = None;
+        for (worker, _) in groups
+            .iter()
+            .enumerate()
+            .filter(|(_, group)| !group.is_empty())
+        {
+            part_of[worker] = parts;
+            parts = parts.saturating_add(1);
+            if !self.lanes.is_usable(worker) {
+                missing = Some(worker);
+            }
+        }
+        if let Some(worker) = missing {
+            self.groups = groups;
+            return self.unavailable(call.index, worker);
+        }
+        let order = match merge {
+            Merge::Zip => owners.iter().map(|&worker| part_of[worker]).collect(),
+            Merge::Sum | Merge::Concat | Merge::AllOk | Merge::First => Vec::new(),
+        };
+        let finish = Finish::Join { merge, order };
+        let Some(header) = self.gather(call, command, usize::from(parts), finish) else {
+            return Flow::Stop;
+        };
+        for (worker, group) in groups
+            .iter()
+            .enumerate()
+            .filter(|(_, group)| !group.is_empty())
+        {
+            let arguments = group
+                .iter()
+                .flat_map(|&at| (at..at + step).map(|at| call.arg(at)));
+            let slot = group.first().map_or(0, |&at| slot_of(call.arg(at)));
+            let part = u32::from(part_of[worker]) + 1;
+            let argc = u32::try_from(group.len() * step + 1).unwrap_or(u32::MAX);
+            self.send_or_keep(
+                worker,
+                RequestHeader {
+                    slot,
+                    part,
+                    argc,
+                    ..header
+                },
+                arguments,
+            );
+        }
+        self.groups = groups;
+        self.after_parts(call.index)
+    }
+
+    /// The same command for every worker.
+    fn every(&mut self, call: &Call<'_>, command: StorageCommand, merge: Merge) -> Flow {
+        let workers = self.lanes.workers();
+        if let Some(worker) = (0..workers).find(|&worker| !self.lanes.is_usable(worker)) {
+            return self.unavailable(call.index, worker);
+        }
+        let finish = Finish::Join {
+            merge,
+            order: Vec::new(),
+        };
+        let Some(header) = self.gather(call, command, workers, finish) else {
+            return Flow::Stop;
+        };
+        for (part, worker) in (1u32..).zip(0..workers) {
+            self.send_or_keep(worker, RequestHeader { part, ..header }, call.args(1));
+        }
+        self.after_parts(call.index)
+    }
+
+    /// A page of SCAN. The cursor names the slot where it goes on.
+    fn scan(&mut self, call: &Call<'_>, command: StorageCommand) -> Flow {
+        let Some(cursor) = proto::number::parse_u64(call.arg(1)) else {
+            return self.error(call.index, &CommandError::InvalidCursor);
+        };
+        let slot = proto::cursor::slot(cursor);
+        let worker = self.lanes.owner(slot);
+        if !self.lanes.is_usable(worker) {
+            return self.unavailable(call.index, worker);
+        }
+        let Some(header) = self.gather(call, command, 1, Finish::Cursor { slot }) else {
+            return Flow::Stop;
+        };
+        self.send_or_keep(worker, RequestHeader { slot, ..header }, call.args(1));
+        self.after_parts(call.index)
+    }
+
+    /// Passes on a page of SCAN from the worker that owns `slot`; behind its last slot the cursor goes
+    /// on with the next worker.
+    pub(crate) fn next_page(
+        &self,
+        slot: u16,
+        page: &[u8],
+        reply: &mut Vec<u8>,
+    ) -> Result<(), BadPart> {
+        if page.first() == Some(&b'-') {
+            reply.extend_from_slice(page);
+            return Ok(());
+        }
+        let (kind, count, elements) = array(page).ok_or(BadPart)?;
+        let len = reply_len(elements).ok_or(BadPart)?;
+        let text = bulk(elements).flatten().ok_or(BadPart)?;
+        let mut cursor = proto::number::parse_u64(text).ok_or(BadPart)?;
+        let end = self.lanes.end_of_range(slot);
+        if cursor == 0 || proto::cursor::slot(cursor) > end {
+            cursor = if end + 1 < SLOT_COUNT {
+                proto::cursor::start_of(end + 1)
+            } else {
+                0
+            };
+        }
+        push_header(reply, kind, count);
+        let text = cursor.to_string();
+        push_header(reply, b'$', i64::try_from(text.len()).unwrap_or_default());
+        reply.extend_from_slice(text.as_bytes());
+        reply.extend_from_slice(b"\r\n");
+        reply.extend_from_slice(elements.get(len..).ok_or(BadPart)?);
+        Ok(())
+    }
+
+    /// Takes the next place in the order of replies for a command with `parts` parts; returns the
+    /// header of its first part.
+    fn gather(
+        &mut self,
+        call: &Call<'_>,
+        command: StorageCommand,
+        parts: usize,
+        finish: Finish,
+    ) -> Option<RequestHeader> {
+        let connection = self.get_mut(call.index)?;
+        let mut header = header_for(connection, call.index, command, 0, call.len());
+        header.sequence = connection.replies.assign();
+        header.part = 1;
+        let gather = Gather::new(header.sequence, connection.is_muted(), parts, finish);
+        connection.gathers.push_back(Box::new(gather));
+        Some(header)
+    }
+
+    /// Sends a part. It always goes on its way: what finds no room, or is too big for one frame, is
+    /// copied and sent when it can be, and its connection waits.
+    pub(crate) fn send_or_keep<'a>(
+        &mut self,
+        worker: usize,
+        header: RequestHeader,
+        arguments: impl Iterator<Item = &'a [u8]> + Clone,
+    ) {
+        let len = request_len(arguments.clone());
+        if let Ok(place) = self.lanes.reserve(worker, len) {
+            if write_request(place, header, arguments).is_some() {
+                self.lanes.commit(worker, len);
+            }
+            return;
+        }
+        let mut bytes = Vec::with_capacity(len - REQUEST_HEADER_BYTES);
+        let mut spans = Vec::new();
+        for argument in arguments {
+            let start = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+            spans.push((start, u32::try_from(argument.len()).unwrap_or(u32::MAX)));
+            bytes.extend_from_slice(argument);
+        }
+        self.lanes
+            .transfer(worker, Transfer::new(header, bytes, spans));
+        if let Some(connection) = self.get_mut(header.connection)
+            && connection.wait == Wait::Nothing
+        {
+            connection.wait = Wait::Transfer;
+        }
+    }
+
+    /// The connection stops if one of the parts could not be sent at once.
+    fn after_parts(&mut self, index: u32) -> Flow {
+        if self.lanes.wants_flush() {
+            self.lanes.flush();
+        }
+        match self.get(index) {
+            Some(connection) if connection.wait == Wait::Nothing => Flow::Next,
+            _ => Flow::Stop,
+        }
+    }
+}
