@@ -1,9 +1,10 @@
-//! What the commands answer: transcripts by group, and what no transcript can say.
+//! What the commands answer: transcripts by group, random commands, and what no transcript can say.
 //!
 //! Every transcript is played to our server with 1, 2 and 4 storage workers and to a real Redis where there is
 //! one. Not here: malformed requests (`protocol`), the death of a process (`recovery`).
 
 mod eviction;
+mod random;
 mod scan;
 
 mod strings {
