@@ -63,7 +63,7 @@ pub(crate) fn draw(samples: &[Sample]) -> Result<String, BenchError> {
             value: |sample| Some(sample.p99_us),
         },
     ];
-    let works = distinct(open.iter().map(|sample| sample.work.as_str()));
+    let works = distinct(open.iter().map(|sample| series(&sample.work)));
     let panels = bars.len() + lines.len() * works.len();
     let mut out = String::new();
     {
@@ -80,7 +80,7 @@ pub(crate) fn draw(samples: &[Sample]) -> Result<String, BenchError> {
             let of_work: Vec<&Sample> = open
                 .iter()
                 .copied()
-                .filter(|sample| sample.work == work)
+                .filter(|sample| series(&sample.work) == work)
                 .collect();
             for (panel, area) in lines.iter().zip(areas.by_ref()) {
                 line_panel(area, work, panel, &of_work).map_err(|cause| error(&cause))?;
@@ -89,6 +89,14 @@ pub(crate) fn draw(samples: &[Sample]) -> Result<String, BenchError> {
         root.present().map_err(|cause| error(&cause))?;
     }
     Ok(out)
+}
+
+/// Name of a work without the rate at its end: all rates of a series are one curve.
+fn series(work: &str) -> &str {
+    match work.rsplit_once(' ') {
+        Some((name, rate)) if rate.ends_with("/s") => name,
+        _ => work,
+    }
 }
 
 /// Distinct texts in order of appearance.
@@ -254,11 +262,16 @@ mod tests {
         let samples = [
             sample("GET", "ours", None),
             sample("SET", "theirs", None),
-            sample("GET c=48", "ours", Some(10_000.0)),
-            sample("GET c=48", "ours", Some(20_000.0)),
+            sample("GET c=48 10.0k/s", "ours", Some(10_000.0)),
+            sample("GET c=48 20.0k/s", "ours", Some(20_000.0)),
         ];
         let text = draw(&samples).unwrap();
         assert!(text.starts_with("<svg") && text.trim_end().ends_with("</svg>"));
+        assert_eq!(
+            text.matches("GET c=48").count(),
+            2,
+            "one panel each for p50 and p99"
+        );
         for word in [
             "ours",
             "theirs",

@@ -1,5 +1,6 @@
-//! A tiny RESP server inside the test process: SET, GET, MGET and PING on a map, everything else an
-//! error. Slow and simple on purpose; it stands in for a real server where none may be needed.
+//! A tiny RESP server inside the test process: SET, GET, MGET and PING on a map, enough of INFO and
+//! CONFIG to be described, everything else an error. Slow and simple on purpose; it stands in for a
+//! real server where none may be needed. The test executable can also be started as one.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -29,7 +30,11 @@ pub(crate) struct Responder {
 
 impl Responder {
     pub(crate) fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::start_at(0)
+    }
+
+    fn start_at(port: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let state = Arc::new(State::default());
         let shared = Arc::clone(&state);
@@ -133,10 +138,24 @@ fn answer(arguments: &[Vec<u8>], state: &State, out: &mut Vec<u8>) {
         (b"STRLEN", [key]) => {
             out.extend(format!(":{}\r\n", values.get(key).map_or(0, Vec::len)).bytes());
         }
-        (b"MGET", keys) => {
+        (b"MGET", keys) if !keys.is_empty() => {
             out.extend(format!("*{}\r\n", keys.len()).bytes());
             keys.iter().for_each(|key| bulk(values.get(key), out));
         }
+        (b"INFO", [_]) => {
+            let used: usize = values
+                .iter()
+                .map(|(key, value)| key.len() + value.len())
+                .sum();
+            let text = format!("redis_version:0.0.1\r\nused_memory:{used}\r\n");
+            bulk(Some(&text.into_bytes()), out);
+        }
+        (b"CONFIG", _) => out.extend(b"*2\r\n$3\r\ndir\r\n$10\r\n/some/data\r\n"),
+        (b"FLUSHALL", _) => {
+            values.clear();
+            out.extend(b"+OK\r\n");
+        }
+        (b"SET" | b"GET" | b"MGET", _) => out.extend(b"-ERR wrong number of arguments\r\n"),
         (name, _) => out.extend(
             format!(
                 "-ERR unknown command '{}'\r\n",
@@ -144,5 +163,16 @@ fn answer(arguments: &[Vec<u8>], state: &State, out: &mut Vec<u8>) {
             )
             .bytes(),
         ),
+    }
+}
+
+/// Not a test unless the variable is set: then this process is a server until it is ended.
+#[test]
+fn answers_as_a_process() {
+    if let Ok(port) = std::env::var("SIROCCO_BENCH_RESPONDER") {
+        let _responder = Responder::start_at(port.parse().unwrap());
+        loop {
+            thread::sleep(Duration::from_secs(60));
+        }
     }
 }

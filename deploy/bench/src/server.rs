@@ -233,7 +233,12 @@ impl Server {
         let config = match client.call(&["CONFIG", "GET", "*"])? {
             Value::Array(items) => items
                 .chunks_exact(2)
-                .map(|pair| (pair[0].text(), without_path(&pair[1].text())))
+                .map(|pair| {
+                    (
+                        pair[0].text(),
+                        public_value(&pair[0].text(), &pair[1].text()),
+                    )
+                })
                 .collect(),
             _ => BTreeMap::new(),
         };
@@ -334,6 +339,18 @@ fn free_port() -> Result<u16, BenchError> {
         .map_err(|error| BenchError::io("find a free port", error))
 }
 
+/// A setting as it may be published: no paths and no secrets.
+fn public_value(name: &str, value: &str) -> String {
+    let is_secret = ["pass", "auth", "secret"]
+        .iter()
+        .any(|word| name.contains(word));
+    if is_secret && !value.is_empty() {
+        "(hidden)".into()
+    } else {
+        without_path(value)
+    }
+}
+
 fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(5)..].join(" | ")
@@ -380,6 +397,14 @@ mod tests {
             (Family::Sirocco, "0.1.0".into())
         );
         assert_eq!(told("").0, Family::Other);
+    }
+
+    #[test]
+    fn settings_are_shown_without_secrets_and_paths() {
+        assert_eq!(public_value("requirepass", "hunter2"), "(hidden)");
+        assert_eq!(public_value("masterauth", ""), "");
+        assert_eq!(public_value("dir", "/home/me/data"), "data");
+        assert_eq!(public_value("save", "3600 1 300 100"), "3600 1 300 100");
     }
 
     #[test]

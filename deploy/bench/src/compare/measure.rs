@@ -23,8 +23,8 @@ use crate::server::Server;
 use crate::throughput::{Fill, fill};
 use crate::workload::{Command, Mix, Shape};
 
-/// Unmeasured time at the start of each run.
-const WARM_UP: Duration = Duration::from_millis(500);
+/// Longest unmeasured time at the start of each run; a quarter of the measured time if that is less.
+const WARM_UP_MAX: Duration = Duration::from_millis(500);
 
 /// Commands of a work with a fixed count, per second of the duration that was asked for.
 const FRESH_REQUESTS_PER_SECOND: f64 = 500_000.0;
@@ -151,7 +151,7 @@ impl Measure<'_> {
             pipeline: plan.pipeline,
             connections: plan.connections,
             threads: 1,
-            warm_up: WARM_UP,
+            warm_up: warm_up(self.settings.duration),
             extent,
             seed: self.settings.seed.wrapping_add(u64::from(repetition)),
             ascending: false,
@@ -218,7 +218,7 @@ impl Measure<'_> {
             connections,
             pipeline: 1,
             threads: 1,
-            warm_up: WARM_UP,
+            warm_up: warm_up(duration),
             duration,
             spin: self.settings.spin,
             seed: self.settings.seed,
@@ -316,6 +316,10 @@ impl Measure<'_> {
         }
         Ok(())
     }
+}
+
+fn warm_up(duration: Duration) -> Duration {
+    WARM_UP_MAX.min(duration / 4)
 }
 
 fn cpu_per_op(spent: Duration, operations: u64) -> f64 {

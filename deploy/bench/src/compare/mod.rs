@@ -153,7 +153,11 @@ struct Results {
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, BenchError> {
-    let interrupt = Interrupt::install();
+    run_guarded(args, Interrupt::install())
+}
+
+/// Runs the subcommand; `interrupt` knows the servers that must not be left behind.
+fn run_guarded(args: &CompareArgs, interrupt: Interrupt) -> Result<ExitCode, BenchError> {
     let contenders = contenders(args)?;
     let settings = measure::Settings {
         shape: args.shape.shape(),
@@ -190,9 +194,11 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, BenchError> {
         progress: &mut progress,
     };
     describe_all(&contenders, &interrupt, &mut results)?;
-    measure
-        .progress
-        .line(&show::servers(&results.servers, &results.environment));
+    measure.progress.line(&show::servers(
+        &results.servers,
+        &contenders,
+        &results.environment,
+    ));
     let outcome = run_works(&mut measure, &contenders, &works, &mut results);
     progress.clear();
     // What was measured before a failure is worth having.
@@ -374,3 +380,6 @@ fn environment() -> BTreeMap<&'static str, String> {
     facts.insert("bench", env!("CARGO_PKG_VERSION").to_owned());
     facts
 }
+
+#[cfg(test)]
+mod tests;

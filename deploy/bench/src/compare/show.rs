@@ -12,6 +12,7 @@ use crate::server::Description;
 /// Machine and servers, one line each.
 pub(super) fn servers(
     servers: &BTreeMap<String, Description>,
+    contenders: &[Contender],
     environment: &BTreeMap<&'static str, String>,
 ) -> String {
     let fact = |name: &str| environment.get(name).map_or("?", String::as_str);
@@ -22,9 +23,12 @@ pub(super) fn servers(
         fact("kernel")
     );
     let mut table = Table::new(&["server", "version", "processes", "start line"]);
-    for (name, about) in servers {
+    for contender in contenders {
+        let Some(about) = servers.get(&contender.name) else {
+            continue;
+        };
         table.row(vec![
-            name.clone(),
+            contender.name.clone(),
             format!("{:?} {}", about.family, about.version).to_lowercase(),
             about.processes.to_string(),
             about.start_line.clone(),
