@@ -1,3 +1,3 @@
 //! The `sirocco` executable.
-
+mod supervisor;
 fn main() {}

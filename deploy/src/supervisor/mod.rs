@@ -1,0 +1,3 @@
+//! The supervisor.
+pub mod core;
+pub mod layout;
