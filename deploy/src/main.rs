@@ -1,3 +1,117 @@
-//! The `sirocco` executable.
+//! The `sirocco` executable: every role of the system and its tools.
+//!
+//! Without a subcommand it is the supervisor, which starts this executable again per role. Roles are
+//! libraries; this crate is the only one that knows them all.
+//!
+//! Reading order: `cli` (what was asked), `config` (with which settings), `supervisor` (the system),
+//! `supervisor::core` (what it decides).
+#![forbid(unsafe_code)]
+
+mod banner;
+mod cli;
+mod config;
+mod daemon;
+mod exit;
+mod status_command;
 mod supervisor;
-fn main() {}
+
+use cli::{Tool, Wish};
+use exit::Failure;
+use std::io::Write;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let outcome = match cli::parse(std::env::args().skip(1).collect()) {
+        Wish::Serve(words) => serve(&words),
+        Wish::PrintConfig(words) => print_config(&words),
+        Wish::Tool(tool) => run_tool(*tool),
+        Wish::Say(error) => {
+            let code = error.exit_code();
+            // A reader that is gone has seen enough.
+            let _ = error.print();
+            Ok(ExitCode::from(u8::try_from(code).unwrap_or(2)))
+        }
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("sirocco: {failure}");
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+fn serve(words: &[String]) -> Result<ExitCode, Failure> {
+    let loaded = config::load(words)?;
+    let is_daemon = daemon::is_child();
+    if loaded.settings.daemonize() && !is_daemon {
+        return daemon::start(words);
+    }
+    let parent = if is_daemon { Some(daemon::become_daemon()?) } else { None };
+    let for_failure = parent.as_ref().and_then(|parent| parent.try_clone().ok());
+    let outcome = open_log(&loaded).and_then(|()| {
+        runtime::logging::start("supervisor");
+        runtime::logging::set_level(loaded.settings.loglevel());
+        supervisor::run(loaded, parent)
+    });
+    if let Err(failure) = &outcome {
+        daemon::tell_failure(for_failure, failure);
+    }
+    outcome.map(ExitCode::from)
+}
+
+/// A log file with a relative path is relative to where the program was started, as in Redis.
+fn open_log(loaded: &config::Loaded) -> Result<(), Failure> {
+    match loaded.settings.logfile() {
+        "" => Ok(()),
+        path => daemon::open_log(path),
+    }
+}
+
+fn print_config(words: &[String]) -> Result<ExitCode, Failure> {
+    let loaded = config::load(words)?;
+    let mut text = String::new();
+    for row in proto::settings::TABLE {
+        let value = loaded.settings.print(row.setting);
+        let several = row.kind.takes_several_words() && !value.is_empty();
+        let value = if several { value } else { proto::settings::words::quote(&value) };
+        text.push_str(&format!("# {}\n{} {value}\n", row.summary, row.name));
+    }
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_tool(tool: Tool) -> Result<ExitCode, Failure> {
+    match tool {
+        Tool::Status(args) => status_command::run(&args).map(|()| ExitCode::SUCCESS),
+        Tool::Bench(args) => Ok(bench::run(args)),
+        Tool::Completions { shell } => {
+            let mut command = cli::documented();
+            clap_complete::generate(shell, &mut command, "sirocco", &mut std::io::stdout());
+            Ok(ExitCode::SUCCESS)
+        }
+        Tool::Man => clap_mangen::Man::new(cli::documented())
+            .render(&mut std::io::stdout())
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(|error| Failure::System(error.to_string())),
+        Tool::Gateway { .. } => run_role("gateway", gateway::run),
+        Tool::StorageWorker { .. } => run_role("storage worker", storage_worker::run),
+    }
+}
+
+/// A process of a role: takes over its plan, works, and says why it ends.
+fn run_role(
+    name: &str,
+    run: impl FnOnce(runtime::Child) -> Result<(), String>,
+) -> Result<ExitCode, Failure> {
+    let child = runtime::Child::from_control_socket().map_err(|error| {
+        Failure::System(format!("{name}: {error} (it is started by the supervisor only)"))
+    })?;
+    match run(child) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) => {
+            tracing::error!("{error}");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}

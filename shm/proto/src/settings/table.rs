@@ -299,7 +299,7 @@ settings_table! {
     SetProcTitle set_proc_title "set-proc-title" [] {bool} "yes" Start None "Describe the process in its title.";
     ProcTitleTemplate proc_title_template "proc-title-template" [] {text(title_template)} "{title} {listen-addr} {server-mode}" Live None "What the title says.";
     LocaleCollate locale_collate "locale-collate" [] {text(locale_name)} "" Live None "Order of strings.";
-    Databases databases "databases" [] {int(1, I32)} "16" Start Works "Databases that SELECT reaches.";
+    Databases databases "databases" [] {int(1, 65535)} "16" Start Works "Databases that SELECT reaches.";
     IgnoreWarnings ignore_warnings "ignore-warnings" [] {text} "" Live None "Start-up warnings to leave out.";
     EnableProtectedConfigs enable_protected_configs "enable-protected-configs" [] {choice(Protected)} "no" Start Works "Who may set protected settings.";
     EnableDebugCommand enable_debug_command "enable-debug-command" [] {choice(Protected)} "no" Start Works "Who may use DEBUG.";

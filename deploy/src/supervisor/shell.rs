@@ -1,0 +1,405 @@
+//! Carries out what `core` decides: processes, sockets, segments, signals and time.
+//!
+//! One thread, one tokio runtime, one loop: take an event, let the core decide, do it, look at the
+//! next. Tasks beside the loop only wait (for a process to end, for a message, for a question) and
+//! put what they saw into the loop's mailbox.
+//!
+//! Invariants
+//!   H1  nothing in the loop waits for a child: messages to one wait in a mailbox of its own until
+//!       its socket takes them.
+//!   H2  every descriptor that a successor needs stays open here as long as the system lives, except
+//!       the listening sockets, which close when a shutdown begins.
+//!
+//! Cost when idle: one wake-up per second, a few reads of /proc and of counters.
+//! Not here: decisions (`core`), what a report says (`status`).
+
+use super::boot::Parts;
+use super::child_tasks::{self, Parcel};
+use super::core::{Action, Core, Event, Millis};
+use super::segments::Handle;
+use super::status::{self, Facts, Rates};
+use super::{finish, spawn};
+use crate::banner;
+use crate::exit::Failure;
+use proto::settings::SHUTDOWN_NOW;
+use runtime::control::DESCRIPTORS_MAX;
+use runtime::message::ToChild;
+use runtime::plan::{ArenaState, Descriptor, PartyId, Plan, Role};
+use std::collections::VecDeque;
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+
+/// How often processes are looked at for being stopped, and counters for rates.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The supervisor at work.
+#[derive(Debug)]
+pub struct Shell {
+    parts: Parts,
+    core: Core,
+    started: Instant,
+    /// Mailboxes of the running processes, by place.
+    mailboxes: Vec<Option<mpsc::UnboundedSender<Parcel>>>,
+    events: mpsc::UnboundedSender<Event>,
+    queue: VecDeque<Event>,
+    rates: Rates,
+    exit: Option<u8>,
+}
+
+/// Signals that mean something here.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+    dump: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+            dump: signal(SignalKind::user_defined1())?,
+        })
+    }
+}
+
+/// Runs the system until it ends; returns the exit code.
+///
+/// # Errors
+/// If the system does not even offer signals or timers.
+pub async fn run(parts: Parts, core: Core) -> Result<u8, Failure> {
+    let failed = |error: io::Error| Failure::System(format!("cannot start: {error}"));
+    let mut signals = Signals::new().map_err(failed)?;
+    let (events, mut mailbox) = mpsc::unbounded_channel();
+    let mut shell = Shell {
+        mailboxes: vec![None; core.processes().len()],
+        parts,
+        core,
+        started: Instant::now(),
+        events,
+        queue: VecDeque::new(),
+        rates: Rates::default(),
+        exit: None,
+    };
+    let listener = shell.parts.instance.as_mut().and_then(|instance| instance.take_listener());
+    let listener = listener.and_then(|listener| UnixListener::from_std(listener).ok());
+    let mut look = tokio::time::interval(LOOK_EVERY);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    shell.handle(Event::Tick);
+    while shell.exit.is_none() {
+        let deadline = shell.core.next_deadline().map(|at| shell.started + Duration::from_millis(at));
+        tokio::select! {
+            Some(event) = mailbox.recv() => shell.handle(event),
+            () = sleep_until(deadline) => shell.handle(Event::Tick),
+            _ = look.tick() => shell.look(),
+            stream = accept(listener.as_ref()) => shell.answer(stream),
+            _ = signals.terminate.recv() => shell.signal("SIGTERM", false),
+            _ = signals.interrupt.recv() => shell.signal("SIGINT", true),
+            _ = signals.hang_up.recv() => {}
+            _ = signals.dump.recv() => tracing::info!("\n{}", status::table(&shell.report())),
+        }
+    }
+    finish::clean_up(&shell.parts);
+    Ok(shell.exit.unwrap_or(0))
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn accept(listener: Option<&UnixListener>) -> UnixStream {
+    loop {
+        match listener {
+            Some(listener) => match listener.accept().await {
+                Ok((stream, _)) => return stream,
+                // Out of descriptors, mostly: the next second may be better.
+                Err(_) => tokio::time::sleep(LOOK_EVERY).await,
+            },
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Shell {
+    fn now(&self) -> Millis {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Lets the core decide about an event, and about those that doing it brings about.
+    fn handle(&mut self, event: Event) {
+        self.queue.push_back(event);
+        while let Some(mut event) = self.queue.pop_front() {
+            if let Event::Died { process, death, .. } = &mut event {
+                self.mailboxes[*process] = None;
+                let place = &self.core.processes()[*process].place;
+                if place.role == Role::StorageWorker {
+                    death.arena_untrusted =
+                        self.parts.segments.died_inside_write(place.first_party);
+                }
+            }
+            let now = self.now();
+            for action in self.core.handle(now, event) {
+                self.act(action);
+            }
+        }
+    }
+
+    fn signal(&mut self, name: &str, is_interrupt: bool) {
+        tracing::info!("received {name}");
+        let settings = self.core.settings();
+        let how = if is_interrupt {
+            settings.shutdown_on_sigint()
+        } else {
+            settings.shutdown_on_sigterm()
+        };
+        self.handle(Event::Signal { now: how & SHUTDOWN_NOW != 0 });
+    }
+
+    fn look(&mut self) {
+        let seen: Vec<(usize, bool, bool)> = self
+            .core
+            .processes()
+            .iter()
+            .enumerate()
+            .filter(|(_, process)| process.pid != 0)
+            .map(|(position, process)| {
+                (position, process.stopped_since.is_some(), spawn::is_stopped(process.pid))
+            })
+            .collect();
+        for (process, was_stopped, stopped) in seen {
+            if was_stopped != stopped {
+                self.handle(Event::Stopped { process, stopped });
+            }
+        }
+        let now = self.now();
+        self.rates.sample(now, &self.core, &self.parts.segments);
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Start { process, generation, deaths_in_a_row, arena } => {
+                self.start(process, generation, deaths_in_a_row, arena);
+            }
+            Action::Kill { process } => self.kill(process),
+            Action::Send { process, message } => self.send(process, message, Vec::new()),
+            Action::RenewLinks { process } => self.renew_links(process),
+            Action::FreshArena { process } => {
+                let index = self.core.processes()[process].place.first_party;
+                if let Err(error) = self.parts.segments.renew_arena(index) {
+                    tracing::error!("{error}");
+                }
+            }
+            Action::Page { process, state, generation, pid } => {
+                self.parts.segments.mark(self.parties(process), state, generation, pid);
+            }
+            Action::AlarmAll => self.parts.segments.alarm_all(),
+            Action::Publish { version } => self.publish(version),
+            Action::RewriteConfig { process, request } => {
+                let result = finish::rewrite_config(&self.parts, self.core.settings());
+                self.send(process, ToChild::Reply { request, result }, Vec::new());
+            }
+            Action::AllReady => self.all_ready(),
+            Action::Log { level, text } => match level {
+                tracing::Level::ERROR => tracing::error!("{text}"),
+                tracing::Level::WARN => tracing::warn!("{text}"),
+                _ => tracing::info!("{text}"),
+            },
+            Action::Exit { code } => self.exit = Some(code),
+        }
+        if self.core.is_draining() {
+            // Nobody will accept any more: let the kernel refuse (H2).
+            self.parts.listeners = None;
+        }
+    }
+
+    fn parties(&self, process: usize) -> impl Iterator<Item = PartyId> + use<> {
+        let place = &self.core.processes()[process].place;
+        let role = place.role;
+        (place.first_party..place.first_party + place.parties)
+            .map(move |index| PartyId { role, index })
+    }
+
+    fn all_ready(&mut self) {
+        println!("{}", banner::text(&self.parts.layout, &self.core, &self.parts.addresses));
+        let took = self.now();
+        tracing::info!("ready to accept connections after {took} ms");
+        finish::tell_ready(&mut self.parts, self.core.settings());
+    }
+
+    // --- processes
+
+    fn start(&mut self, process: usize, generation: u64, deaths_in_a_row: u32, arena: ArenaState) {
+        let place = self.core.processes()[process].place.clone();
+        match spawn::spawn(&place, generation) {
+            Ok((child, socket)) => {
+                let pid = child.id().unwrap_or(0);
+                let who = child_tasks::Who { process, generation };
+                match child_tasks::tend(who, child, socket, self.events.clone()) {
+                    Ok(mailbox) => self.mailboxes[process] = Some(mailbox),
+                    Err(error) => tracing::error!("control socket of a child: {error}"),
+                }
+                self.hand_over(process, generation, deaths_in_a_row, arena);
+                self.queue.push_back(Event::Started { process, generation, pid });
+            }
+            Err(error) => {
+                let text = format!("cannot be started: {error}");
+                let death = super::core::Death { text, ..Default::default() };
+                self.queue.push_back(Event::Died { process, generation, death });
+            }
+        }
+    }
+
+    /// Everything a new process gets: descriptors, plan, links, pages of the others.
+    fn hand_over(&mut self, process: usize, generation: u64, deaths: u32, arena: ArenaState) {
+        let place = self.core.processes()[process].place.clone();
+        let plan = Plan {
+            role: place.role,
+            index: place.index,
+            generation,
+            deaths_in_a_row: deaths,
+            first_party: place.first_party,
+            parties: place.parties,
+            cpus: place.cpus.clone(),
+            gateway_threads: self.parts.layout.gateway_threads,
+            storage_workers: self.parts.layout.storage_workers,
+            arena,
+            arena_bytes: self.parts.segments.arena_bytes(),
+            fingerprints: self.parts.segments.fingerprints(),
+        };
+        let (names, handles) = self.descriptors(process);
+        for (names, handles) in names.chunks(DESCRIPTORS_MAX).zip(handles.chunks(DESCRIPTORS_MAX)) {
+            self.send(process, ToChild::Descriptors(names.to_vec()), handles.to_vec());
+        }
+        self.send(process, ToChild::Start(Box::new(plan)), Vec::new());
+        for (thread, worker) in self.links_of(process) {
+            let (plan, handles) = self.parts.segments.link_end(thread, worker, place.role);
+            self.send(process, ToChild::AttachLink(plan), handles);
+        }
+    }
+
+    fn descriptors(&self, process: usize) -> (Vec<Descriptor>, Vec<Handle>) {
+        let place = &self.core.processes()[process].place;
+        let segments = &self.parts.segments;
+        let mut list =
+            vec![(Descriptor::Registry, Handle::Registry(Rc::clone(segments.registry())))];
+        for party in self.parties(process) {
+            let (index, part) = (party.index, segments.party(party));
+            list.push((Descriptor::Party { index }, Handle::Page(Rc::clone(&part.page))));
+            if let Some(bell) = &part.bell {
+                list.push((Descriptor::Bell { index }, Handle::Plain(Rc::clone(bell))));
+            }
+        }
+        match place.role {
+            Role::StorageWorker => {
+                let part = segments.worker(place.first_party);
+                list.push((Descriptor::Arena, Handle::Plain(Rc::clone(&part.arena))));
+                list.push((Descriptor::Journal, Handle::Journal(Rc::clone(&part.journal))));
+            }
+            Role::Gateway => {
+                let listeners = self.parts.listeners.as_ref();
+                for tcp in listeners.into_iter().flat_map(|listeners| &listeners.tcp) {
+                    let (thread, address) = (tcp.thread, tcp.address.to_string());
+                    let name = Descriptor::TcpListener { thread, address };
+                    list.push((name, Handle::Plain(Rc::clone(&tcp.socket))));
+                }
+                if let Some((path, socket)) = listeners.and_then(|listeners| listeners.unix.as_ref()) {
+                    let name = Descriptor::UnixListener { path: path.clone() };
+                    list.push((name, Handle::Plain(Rc::clone(socket))));
+                }
+            }
+        }
+        list.into_iter().unzip()
+    }
+
+    /// The links that have an end in a process, as (thread, worker).
+    fn links_of(&self, process: usize) -> Vec<(u32, u32)> {
+        let layout = &self.parts.layout;
+        let place = &self.core.processes()[process].place;
+        let own = place.first_party..place.first_party + place.parties;
+        match place.role {
+            Role::Gateway => own
+                .flat_map(|thread| (0..layout.storage_workers).map(move |worker| (thread, worker)))
+                .collect(),
+            Role::StorageWorker => own
+                .flat_map(|worker| (0..layout.gateway_threads).map(move |thread| (thread, worker)))
+                .collect(),
+        }
+    }
+
+    fn renew_links(&mut self, gateway: usize) {
+        let threads: Vec<PartyId> = self.parties(gateway).collect();
+        for thread in &threads {
+            if let Err(error) = self.parts.segments.renew_links(thread.index) {
+                tracing::error!("links of {thread}: {error}");
+            }
+        }
+        for process in 0..self.core.processes().len() {
+            let place = &self.core.processes()[process].place;
+            if place.role != Role::StorageWorker {
+                continue;
+            }
+            let worker = place.first_party;
+            for thread in &threads {
+                let (plan, handles) =
+                    self.parts.segments.link_end(thread.index, worker, Role::StorageWorker);
+                self.send(process, ToChild::AttachLink(plan), handles);
+            }
+        }
+    }
+
+    fn kill(&mut self, process: usize) {
+        let pid = self.core.processes()[process].pid;
+        if let Some(pid) = i32::try_from(pid).ok().filter(|pid| *pid > 0) {
+            let pid = nix::unistd::Pid::from_raw(pid);
+            // Failing means that it is gone already; its end arrives as an event.
+            let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+        }
+    }
+
+    /// Puts a message into the mailbox of a process; without one it is dropped, the process is gone.
+    fn send(&mut self, process: usize, message: ToChild, handles: Vec<Handle>) {
+        if let Some(mailbox) = &self.mailboxes[process] {
+            let _ = mailbox.send(Parcel { message, handles });
+        }
+    }
+
+    // --- registry and reports
+
+    fn publish(&mut self, version: u64) {
+        self.parts.registry.settings = self.core.settings().changed();
+        runtime::logging::set_level(self.core.settings().loglevel());
+        match self.parts.segments.registry().publish(&self.parts.registry.to_bytes()) {
+            Ok(published) if published == version => {}
+            Ok(published) => tracing::error!(version, published, "registry versions do not agree"),
+            Err(error) => tracing::error!("registry: {error}"),
+        }
+    }
+
+    fn report(&self) -> status::Status {
+        let facts = Facts {
+            layout: &self.parts.layout,
+            addresses: &self.parts.addresses,
+            config_file: &self.parts.registry.config_file,
+        };
+        status::report(self.now(), &facts, &self.core, &self.parts.segments, &self.rates)
+    }
+
+    /// Answers whoever asks on the control socket. There is only one question.
+    fn answer(&self, mut stream: UnixStream) {
+        let text = serde_json::to_vec(&self.report()).unwrap_or_default();
+        tokio::task::spawn_local(async move {
+            let written = stream.write_all(&text);
+            let _ = tokio::time::timeout(Duration::from_secs(5), written).await;
+        });
+    }
+}
