@@ -8,7 +8,10 @@ use runtime::plan::Role;
 /// The banner of a running system.
 pub fn text(layout: &Layout, core: &Core, addresses: &[String]) -> String {
     let pids = |role: Role| {
-        let of_role = core.processes().iter().filter(|process| process.place.role == role);
+        let of_role = core
+            .processes()
+            .iter()
+            .filter(|process| process.place.role == role);
         let pids: Vec<String> = of_role.map(|process| process.pid.to_string()).collect();
         match pids.as_slice() {
             [one] => format!("pid {one}"),
@@ -17,15 +20,38 @@ pub fn text(layout: &Layout, core: &Core, addresses: &[String]) -> String {
         }
     };
     let count = |number: u32, what: &str| {
-        if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+        if number == 1 {
+            format!("1 {what}")
+        } else {
+            format!("{number} {what}s")
+        }
     };
-    let cores = if layout.cores == 1 { "1 core" } else { &format!("{} cores", layout.cores) };
-    let pinned = if layout.is_pinned { "each bound to its own" } else { "placed by the kernel" };
-    let gateway = format!("{}, {}", count(layout.gateway_threads, "thread"), pids(Role::Gateway));
-    let storage =
-        format!("{}, {}", count(layout.storage_workers, "worker"), pids(Role::StorageWorker));
+    let cores = if layout.cores == 1 {
+        "1 core"
+    } else {
+        &format!("{} cores", layout.cores)
+    };
+    let pinned = if layout.is_pinned {
+        "each bound to its own"
+    } else {
+        "placed by the kernel"
+    };
+    let gateway = format!(
+        "{}, {}",
+        count(layout.gateway_threads, "thread"),
+        pids(Role::Gateway)
+    );
+    let storage = format!(
+        "{}, {}",
+        count(layout.storage_workers, "worker"),
+        pids(Role::StorageWorker)
+    );
     [
-        format!("Sirocco {}, supervisor pid {}", env!("CARGO_PKG_VERSION"), std::process::id()),
+        format!(
+            "Sirocco {}, supervisor pid {}",
+            env!("CARGO_PKG_VERSION"),
+            std::process::id()
+        ),
         format!("  gateway    {gateway}"),
         format!("  storage    {storage}"),
         format!("  machine    {cores}, {pinned}"),
@@ -37,7 +63,11 @@ pub fn text(layout: &Layout, core: &Core, addresses: &[String]) -> String {
 
 fn how_to_connect(settings: &Settings) -> String {
     let port = settings.port();
-    let password = if settings.requirepass().is_empty() { "" } else { " -a <password>" };
+    let password = if settings.requirepass().is_empty() {
+        ""
+    } else {
+        " -a <password>"
+    };
     if port == 0 {
         return format!("redis-cli -s {}{password}", settings.unixsocket());
     }

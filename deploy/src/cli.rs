@@ -139,15 +139,27 @@ pub fn documented() -> Command {
         .help("Print all settings with their values and exit");
     let settings = TABLE.iter().map(|row| {
         let words = possible_words(row);
-        let default = if row.default.is_empty() { "\"\"" } else { row.default };
+        let default = if row.default.is_empty() {
+            "\"\""
+        } else {
+            row.default
+        };
         let arg = Arg::new(row.name)
             .long(row.name)
             .num_args(1..)
             .value_name("VALUE")
             .help(format!("{} (default: {default})", row.summary));
-        if words.is_empty() { arg } else { arg.value_parser(words) }
+        if words.is_empty() {
+            arg
+        } else {
+            arg.value_parser(words)
+        }
     });
-    command().subcommand_required(false).arg(file).arg(print).args(settings)
+    command()
+        .subcommand_required(false)
+        .arg(file)
+        .arg(print)
+        .args(settings)
 }
 
 fn possible_words(row: &proto::settings::Row) -> Vec<&'static str> {
@@ -178,11 +190,15 @@ mod tests {
         assert!(matches!(wish(&[]), Wish::Serve(words) if words.is_empty()));
         assert!(matches!(wish(&["--port", "7000"]), Wish::Serve(words) if words.len() == 2));
         assert!(matches!(wish(&["my.conf", "--save", ""]), Wish::Serve(_)));
-        assert!(matches!(wish(&["--print-config", "--port", "1"]), Wish::PrintConfig(w) if w.len() == 2));
+        assert!(
+            matches!(wish(&["--print-config", "--port", "1"]), Wish::PrintConfig(w) if w.len() == 2)
+        );
         assert!(matches!(wish(&["status", "--json"]), Wish::Tool(_)));
         assert!(matches!(wish(&["status", "--nosuch"]), Wish::Say(_)));
         for word in ["-v", "--version", "-h", "--help"] {
-            let Wish::Say(error) = wish(&[word]) else { panic!("{word}") };
+            let Wish::Say(error) = wish(&[word]) else {
+                panic!("{word}")
+            };
             assert!(!error.use_stderr(), "{word}");
         }
     }

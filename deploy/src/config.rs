@@ -38,9 +38,15 @@ pub fn load(words: &[String]) -> Result<Loaded, Failure> {
         std::io::stdin()
             .read_to_string(&mut text)
             .map_err(|error| Failure::Configuration(format!("standard input: {error}")))?;
-        sources.push(Source { name: "standard input".to_string(), text });
+        sources.push(Source {
+            name: "standard input".to_string(),
+            text,
+        });
     }
-    sources.push(Source { name: "command line".to_string(), text: line.lines });
+    sources.push(Source {
+        name: "command line".to_string(),
+        text: line.lines,
+    });
     let mut loaded = Settings::default();
     let problems = settings::apply_files(&mut loaded, &sources, &mut include);
     let mut lines: Vec<String> = problems.iter().map(describe).collect();
@@ -52,9 +58,16 @@ pub fn load(words: &[String]) -> Result<Loaded, Failure> {
         Err(reason) => lines.push(format!("  dir {}: {reason}", loaded.dir())),
     }
     if lines.is_empty() {
-        return Ok(Loaded { settings: loaded, file });
+        return Ok(Loaded {
+            settings: loaded,
+            file,
+        });
     }
-    let count = if lines.len() == 1 { "1 error".to_string() } else { format!("{} errors", lines.len()) };
+    let count = if lines.len() == 1 {
+        "1 error".to_string()
+    } else {
+        format!("{} errors", lines.len())
+    };
     let mut text = format!("{count} in the configuration, nothing was started");
     for line in lines {
         write!(text, "\n{line}").expect("writing to a string cannot fail");
@@ -64,9 +77,15 @@ pub fn load(words: &[String]) -> Result<Loaded, Failure> {
 
 fn describe(problem: &settings::Problem) -> String {
     if problem.source == "command line" {
-        return format!("  command line: {}\n      --{}", problem.reason, problem.text);
+        return format!(
+            "  command line: {}\n      --{}",
+            problem.reason, problem.text
+        );
     }
-    format!("  {}:{}: {}\n      {}", problem.source, problem.line, problem.reason, problem.text)
+    format!(
+        "  {}:{}: {}\n      {}",
+        problem.source, problem.line, problem.reason, problem.text
+    )
 }
 
 /// The absolute path of a directory that exists.
@@ -75,7 +94,11 @@ fn describe(problem: &settings::Problem) -> String {
 /// The system's reason.
 pub fn directory(path: &str) -> Result<PathBuf, String> {
     let absolute = fs::canonicalize(path).map_err(|error| reason(&error))?;
-    if absolute.is_dir() { Ok(absolute) } else { Err("Not a directory".to_string()) }
+    if absolute.is_dir() {
+        Ok(absolute)
+    } else {
+        Err("Not a directory".to_string())
+    }
 }
 
 /// The text of a system error without its number.
@@ -87,9 +110,16 @@ pub fn reason(error: &std::io::Error) -> String {
 }
 
 fn read(name: &str) -> Result<Source, String> {
-    let bytes = fs::read(name)
-        .map_err(|error| format!("cannot open the configuration file '{name}': {}", reason(&error)))?;
-    Ok(Source { name: name.to_string(), text: String::from_utf8_lossy(&bytes).into_owned() })
+    let bytes = fs::read(name).map_err(|error| {
+        format!(
+            "cannot open the configuration file '{name}': {}",
+            reason(&error)
+        )
+    })?;
+    Ok(Source {
+        name: name.to_string(),
+        text: String::from_utf8_lossy(&bytes).into_owned(),
+    })
 }
 
 /// The files that an `include` names: one, or all that match wildcards in the last part of a path.
@@ -98,7 +128,9 @@ fn include(pattern: &str) -> Result<Vec<Source>, String> {
         return Ok(vec![read(pattern)?]);
     }
     let path = Path::new(pattern);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let last = path.file_name().unwrap_or_default().to_string_lossy();
     let mut names: Vec<PathBuf> = fs::read_dir(folder)
@@ -110,7 +142,10 @@ fn include(pattern: &str) -> Result<Vec<Source>, String> {
         })
         .collect();
     names.sort();
-    names.iter().map(|name| read(&name.to_string_lossy())).collect()
+    names
+        .iter()
+        .map(|name| read(&name.to_string_lossy()))
+        .collect()
 }
 
 /// File name wildcards: `*` and `?`.
@@ -138,7 +173,11 @@ mod tests {
     fn the_command_line_wins_over_the_file_and_includes_are_read() {
         let folder = tempfile::tempdir().unwrap();
         let name = |file: &str| folder.path().join(file).to_string_lossy().into_owned();
-        fs::write(name("a.conf"), format!("port 1\nhz 20\ninclude {}\n", name("inc-*.conf"))).unwrap();
+        fs::write(
+            name("a.conf"),
+            format!("port 1\nhz 20\ninclude {}\n", name("inc-*.conf")),
+        )
+        .unwrap();
         fs::write(name("inc-1.conf"), "timeout 5\nport 2\n").unwrap();
         fs::write(name("inc-2.conf"), "timeout 6\n").unwrap();
         let loaded = load(&words(&[&name("a.conf"), "--port", "3"])).unwrap();
@@ -152,7 +191,11 @@ mod tests {
     #[test]
     fn every_error_of_file_and_command_line_is_told() {
         let folder = tempfile::tempdir().unwrap();
-        let name = folder.path().join("bad.conf").to_string_lossy().into_owned();
+        let name = folder
+            .path()
+            .join("bad.conf")
+            .to_string_lossy()
+            .into_owned();
         fs::write(&name, "port abc\n\nfoo bar\n").unwrap();
         let error = load(&words(&[&name, "--hz", "x", "--dir", "/nonexistent"])).unwrap_err();
         assert_eq!(
@@ -166,6 +209,10 @@ mod tests {
             )
         );
         let error = load(&words(&["/nonexistent.conf"])).unwrap_err();
-        assert!(error.to_string().contains("cannot open the configuration file"));
+        assert!(
+            error
+                .to_string()
+                .contains("cannot open the configuration file")
+        );
     }
 }

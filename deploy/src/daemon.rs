@@ -52,7 +52,11 @@ pub fn start(words: &[String]) -> Result<ExitCode, Failure> {
     if !answer.is_empty() {
         eprintln!("{answer}");
     }
-    let code = child.wait().ok().and_then(|status| status.code()).unwrap_or(6);
+    let code = child
+        .wait()
+        .ok()
+        .and_then(|status| status.code())
+        .unwrap_or(6);
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(6)))
 }
 
@@ -87,7 +91,11 @@ pub fn open_log(path: &str) -> Result<(), Failure> {
     let failed = |error: io::Error| {
         Failure::Configuration(format!("cannot open logfile {path}: {}", reason(&error)))
     };
-    let file = OpenOptions::new().append(true).create(true).open(path).map_err(failed)?;
+    let file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)
+        .map_err(failed)?;
     nix::unistd::dup2_stdout(&file).map_err(|errno| failed(errno.into()))?;
     nix::unistd::dup2_stderr(&file).map_err(|errno| failed(errno.into()))
 }

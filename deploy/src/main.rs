@@ -12,6 +12,7 @@ mod cli;
 mod config;
 mod daemon;
 mod exit;
+mod roles;
 mod status_command;
 mod supervisor;
 
@@ -47,7 +48,11 @@ fn serve(words: &[String]) -> Result<ExitCode, Failure> {
     if loaded.settings.daemonize() && !is_daemon {
         return daemon::start(words);
     }
-    let parent = if is_daemon { Some(daemon::become_daemon()?) } else { None };
+    let parent = if is_daemon {
+        Some(daemon::become_daemon()?)
+    } else {
+        None
+    };
     let for_failure = parent.as_ref().and_then(|parent| parent.try_clone().ok());
     let outcome = open_log(&loaded).and_then(|()| {
         runtime::logging::start("supervisor");
@@ -74,7 +79,11 @@ fn print_config(words: &[String]) -> Result<ExitCode, Failure> {
     for row in proto::settings::TABLE {
         let value = loaded.settings.print(row.setting);
         let several = row.kind.takes_several_words() && !value.is_empty();
-        let value = if several { value } else { proto::settings::words::quote(&value) };
+        let value = if several {
+            value
+        } else {
+            proto::settings::words::quote(&value)
+        };
         text.push_str(&format!("# {}\n{} {value}\n", row.summary, row.name));
     }
     let _ = std::io::stdout().write_all(text.as_bytes());
@@ -94,8 +103,8 @@ fn run_tool(tool: Tool) -> Result<ExitCode, Failure> {
             .render(&mut std::io::stdout())
             .map(|()| ExitCode::SUCCESS)
             .map_err(|error| Failure::System(error.to_string())),
-        Tool::Gateway { .. } => run_role("gateway", gateway::run),
-        Tool::StorageWorker { .. } => run_role("storage worker", storage_worker::run),
+        Tool::Gateway { .. } => run_role("gateway", roles::gateway),
+        Tool::StorageWorker { .. } => run_role("storage worker", roles::storage_worker),
     }
 }
 
@@ -105,7 +114,9 @@ fn run_role(
     run: impl FnOnce(runtime::Child) -> Result<(), String>,
 ) -> Result<ExitCode, Failure> {
     let child = runtime::Child::from_control_socket().map_err(|error| {
-        Failure::System(format!("{name}: {error} (it is started by the supervisor only)"))
+        Failure::System(format!(
+            "{name}: {error} (it is started by the supervisor only)"
+        ))
     })?;
     match run(child) {
         Ok(()) => Ok(ExitCode::SUCCESS),

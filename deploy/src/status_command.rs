@@ -30,7 +30,11 @@ pub fn run(args: &StatusArgs) -> Result<(), Failure> {
         };
         all.map_err(|error| Failure::System(error.to_string()))? + "\n"
     } else {
-        reports.iter().map(status::table).collect::<Vec<_>>().join("\n")
+        reports
+            .iter()
+            .map(status::table)
+            .collect::<Vec<_>>()
+            .join("\n")
     };
     // A reader that has seen enough (`| head`) is no failure.
     let _ = std::io::stdout().write_all(text.as_bytes());
@@ -52,13 +56,16 @@ fn nothing_found(args: &StatusArgs) -> String {
 
 fn ask(entry: &Entry) -> Result<Status, Failure> {
     let failed = |reason: String| {
-        Failure::Instance(format!("supervisor {} does not answer: {reason}", entry.pid))
+        Failure::Instance(format!(
+            "supervisor {} does not answer: {reason}",
+            entry.pid
+        ))
     };
     let mut stream = instance::connect(entry)?;
     let mut text = String::new();
+    // There is one question only, so connecting asks it.
     stream
         .set_read_timeout(Some(PATIENCE))
-        .and_then(|()| stream.write_all(b"status\n"))
         .and_then(|()| stream.read_to_string(&mut text))
         .map_err(|error| failed(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| failed(error.to_string()))

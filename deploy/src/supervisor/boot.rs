@@ -44,8 +44,9 @@ pub struct Parts {
 pub fn build(loaded: Loaded, parent: Option<UnixStream>) -> Result<(Parts, Core), Failure> {
     let Loaded { mut settings, file } = loaded;
     let dir = settings.dir().to_string();
-    std::env::set_current_dir(&dir)
-        .map_err(|error| Failure::Configuration(format!("dir {dir}: {}", config::reason(&error))))?;
+    std::env::set_current_dir(&dir).map_err(|error| {
+        Failure::Configuration(format!("dir {dir}: {}", config::reason(&error)))
+    })?;
     let cgroup = runtime::cgroup::limits();
     let layout = Layout::new(&settings, &runtime::cpus::allowed(), cgroup.cpus);
     let clients_max = prepare_clients(&layout, &mut settings)?;
@@ -69,7 +70,18 @@ pub fn build(loaded: Loaded, parent: Option<UnixStream>) -> Result<(Parts, Core)
     let core = Core::new(layout.places.clone(), settings, version, checks);
     let addresses = listeners.describe();
     let listeners = Some(listeners);
-    Ok((Parts { instance, layout, segments, listeners, addresses, registry, parent }, core))
+    Ok((
+        Parts {
+            instance,
+            layout,
+            segments,
+            listeners,
+            addresses,
+            registry,
+            parent,
+        },
+        core,
+    ))
 }
 
 fn prepare_clients(layout: &Layout, settings: &mut Settings) -> Result<u64, Failure> {
@@ -94,18 +106,24 @@ fn first_registry(
     let mut source = fs::File::open("/dev/urandom").map_err(failed)?;
     std::io::Read::read_exact(&mut source, &mut random).map_err(failed)?;
     let (seed, id) = random.split_at(8);
-    let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let started = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     let executable = fs::read_link("/proc/self/exe").unwrap_or_default();
     Ok(Registry {
         settings: settings.changed(),
-        hash_seed: seed.iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte)),
+        hash_seed: seed
+            .iter()
+            .fold(0, |seed, byte| seed << 8 | u64::from(*byte)),
         slot_map: even_slot_map(layout.storage_workers),
         run_id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
         started_unix_ms: u64::try_from(started.as_millis()).unwrap_or(u64::MAX),
         gateway_threads: layout.gateway_threads,
         storage_workers: layout.storage_workers,
         executable: executable.to_string_lossy().into_owned(),
-        config_file: file.map(|file| file.to_string_lossy().into_owned()).unwrap_or_default(),
+        config_file: file
+            .map(|file| file.to_string_lossy().into_owned())
+            .unwrap_or_default(),
         supervisor_pid: std::process::id(),
     })
 }
@@ -129,7 +147,10 @@ fn warn_about_settings(settings: &Settings) {
     });
     let names: Vec<&str> = idle.map(|row| row.name).collect();
     if !names.is_empty() {
-        tracing::warn!("settings without effect in this version: {}", names.join(", "));
+        tracing::warn!(
+            "settings without effect in this version: {}",
+            names.join(", ")
+        );
     }
     if !settings.save().is_empty() {
         tracing::warn!("'save' is set, but this version keeps data in memory only");

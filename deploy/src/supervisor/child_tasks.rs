@@ -45,6 +45,10 @@ pub fn tend(
     events: mpsc::UnboundedSender<Event>,
 ) -> io::Result<mpsc::UnboundedSender<Parcel>> {
     spawn_local(wait(who, child, events.clone()));
+    #[expect(
+        deprecated,
+        reason = "an OwnedFd upholds what the unsafe successor of this call asks for"
+    )]
     let socket = Rc::new(AsyncFd::new(socket)?);
     let (mailbox, parcels) = mpsc::unbounded_channel();
     spawn_local(deliver(Rc::clone(&socket), parcels));
@@ -87,8 +91,15 @@ async fn listen(who: Who, socket: Rc<AsyncFd<OwnedFd>>, events: mpsc::UnboundedS
         };
         match control::receive::<FromChild>(socket.get_ref().as_fd(), &mut buffer) {
             Ok((message, _)) => {
-                let Who { process, generation } = who;
-                let _ = events.send(Event::Message { process, generation, message });
+                let Who {
+                    process,
+                    generation,
+                } = who;
+                let _ = events.send(Event::Message {
+                    process,
+                    generation,
+                    message,
+                });
             }
             Err(error) if error.is_would_block() => ready.clear_ready(),
             Err(ControlError::Malformed(error)) => {

@@ -15,7 +15,10 @@ pub fn tell_ready(parts: &mut Parts, settings: &Settings) {
         // A parent that has been killed does not wait.
         let _ = parent.write_all(b"ok");
     }
-    let wished = matches!(settings.supervised(), Supervised::Systemd | Supervised::Auto);
+    let wished = matches!(
+        settings.supervised(),
+        Supervised::Systemd | Supervised::Auto
+    );
     if let (true, Ok(address)) = (wished, std::env::var("NOTIFY_SOCKET"))
         && let Err(error) = notify(&address, b"READY=1\nSTATUS=Ready to accept connections\n")
     {
@@ -46,7 +49,13 @@ pub fn rewrite_config(parts: &Parts, settings: &Settings) -> Result<String, Stri
     }
     let path = Path::new(name);
     let written = fs::read_to_string(path)
-        .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(String::new()) } else { Err(error) })
+        .or_else(|error| {
+            if error.kind() == io::ErrorKind::NotFound {
+                Ok(String::new())
+            } else {
+                Err(error)
+            }
+        })
         .and_then(|old| replace(path, &settings::rewrite(&old, settings)));
     match written {
         Ok(()) => Ok("OK".to_string()),

@@ -61,7 +61,11 @@ impl Instance {
     /// # Errors
     /// If another supervisor holds the lock.
     pub fn create(dir: &Path, port: u16) -> Result<Option<Self>, Failure> {
-        let entry = Entry { pid: std::process::id(), port, dir: dir.to_path_buf() };
+        let entry = Entry {
+            pid: std::process::id(),
+            port,
+            dir: dir.to_path_buf(),
+        };
         let Ok(file) = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -84,7 +88,12 @@ impl Instance {
         let (Ok(()), Ok(folder)) = (written, folder) else {
             return Ok(None);
         };
-        let mut instance = Self { entry, folder, listener: None, _lock: lock };
+        let mut instance = Self {
+            entry,
+            folder,
+            listener: None,
+            _lock: lock,
+        };
         instance.listener = instance.listen().ok();
         instance.announce();
         Ok(Some(instance))
@@ -137,7 +146,10 @@ fn runtime_folder() -> Option<PathBuf> {
         Some(parent) => PathBuf::from(parent).join("sirocco"),
         None => std::env::temp_dir().join(format!("sirocco-{uid}")),
     };
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+    let made = fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder);
     let meta = fs::symlink_metadata(&folder).ok()?;
     (made.is_ok() && meta.is_dir() && meta.uid() == uid.as_raw()).then_some(folder)
 }
@@ -180,7 +192,11 @@ fn is_alive(entry: &Entry) -> bool {
 pub fn connect(entry: &Entry) -> Result<UnixStream, Failure> {
     let failed = |error: io::Error| {
         let dir = entry.dir.display();
-        Failure::Instance(format!("supervisor {} in {dir} does not answer: {}", entry.pid, reason(&error)))
+        Failure::Instance(format!(
+            "supervisor {} in {dir} does not answer: {}",
+            entry.pid,
+            reason(&error)
+        ))
     };
     let folder = File::open(&entry.dir).map_err(failed)?;
     UnixStream::connect(through(&folder, &entry.name("sock"))).map_err(failed)
@@ -212,7 +228,10 @@ mod tests {
         assert!(Instance::create(&long, 7499).is_err());
         let other = Instance::create(&long, 7498).unwrap().unwrap();
         let found = find(None, Some(&long));
-        assert_eq!(found.iter().map(|entry| entry.port).collect::<Vec<_>>(), [7498, 7499]);
+        assert_eq!(
+            found.iter().map(|entry| entry.port).collect::<Vec<_>>(),
+            [7498, 7499]
+        );
         assert_eq!(find(Some(7499), Some(&long)).len(), 1);
         connect(&found[1]).unwrap();
         listener.accept().unwrap();

@@ -85,13 +85,17 @@ fn places(counts: Counts, assignment: Assignment) -> Vec<Place> {
         parties: narrow(counts.gateway_threads),
         cpus: assignment.gateway_threads,
     };
-    let workers = assignment.storage_workers.into_iter().enumerate().map(|(index, cpu)| Place {
-        role: Role::StorageWorker,
-        index: narrow(index),
-        first_party: narrow(index),
-        parties: 1,
-        cpus: vec![cpu],
-    });
+    let workers = assignment
+        .storage_workers
+        .into_iter()
+        .enumerate()
+        .map(|(index, cpu)| Place {
+            role: Role::StorageWorker,
+            index: narrow(index),
+            first_party: narrow(index),
+            parties: 1,
+            cpus: vec![cpu],
+        });
     std::iter::once(gateway).chain(workers).collect()
 }
 
@@ -126,10 +130,17 @@ mod tests {
     #[test]
     fn two_cores_make_one_gateway_thread_and_one_worker() {
         let two = layout(&[], 2, None);
-        assert_eq!((two.gateway_threads, two.storage_workers, two.is_pinned), (1, 1, false));
+        assert_eq!(
+            (two.gateway_threads, two.storage_workers, two.is_pinned),
+            (1, 1, false)
+        );
         assert_eq!(two.ring_bytes, 1 << 20);
         assert_eq!(layout(&[], 64, Some(2.0)).places, two.places);
-        let forced = layout(&[("storage-workers", "4"), ("gateway-threads", "3")], 2, None);
+        let forced = layout(
+            &[("storage-workers", "4"), ("gateway-threads", "3")],
+            2,
+            None,
+        );
         assert_eq!((forced.gateway_threads, forced.storage_workers), (3, 4));
         assert_eq!(forced.places.len(), 5);
         assert_eq!((forced.places[0].parties, forced.places[4].index), (3, 3));
@@ -138,11 +149,18 @@ mod tests {
     #[test]
     fn rings_share_a_bound() {
         let rings = |threads: &str, workers: &str| {
-            layout(&[("gateway-threads", threads), ("storage-workers", workers)], 2, None)
+            layout(
+                &[("gateway-threads", threads), ("storage-workers", workers)],
+                2,
+                None,
+            )
         };
         assert_eq!(rings("8", "8").ring_bytes, 1 << 20);
         assert_eq!(rings("16", "16").ring_bytes, 1 << 19);
         assert_eq!(rings("64", "64").ring_bytes, shm::RING_BYTES_MIN);
-        assert_eq!(layout(&[("ring-size", "100kb")], 2, None).ring_bytes, 128 << 10);
+        assert_eq!(
+            layout(&[("ring-size", "100kb")], 2, None).ring_bytes,
+            128 << 10
+        );
     }
 }

@@ -35,7 +35,10 @@ pub fn raise_descriptors(layout: &Layout, wished: u64) -> Result<Clients, Failur
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)
         .map_err(|errno| Failure::System(format!("cannot read the descriptor limit: {errno}")))?;
     let reserved = reserved(layout);
-    let want = wished.saturating_add(reserved).max(DESCRIPTORS_MAX).min(hard);
+    let want = wished
+        .saturating_add(reserved)
+        .max(DESCRIPTORS_MAX)
+        .min(hard);
     let mut limit = soft;
     if want > soft && setrlimit(Resource::RLIMIT_NOFILE, want, hard).is_ok() {
         limit = want;
@@ -65,7 +68,11 @@ fn decide(limit: u64, reserved: u64, wished: u64) -> Result<Clients, Failure> {
              cannot be raised (ulimit -n)"
         )
     });
-    Ok(Clients { possible, use_now: wished.min(possible), notice })
+    Ok(Clients {
+        possible,
+        use_now: wished.min(possible),
+        notice,
+    })
 }
 
 /// Checks that the memory for rings and journals is there.
@@ -74,7 +81,9 @@ fn decide(limit: u64, reserved: u64, wished: u64) -> Result<Clients, Failure> {
 /// If it is not.
 pub fn check_memory(layout: &Layout, cgroup_left: Option<u64>) -> Result<(), Failure> {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let available = available(&meminfo).unwrap_or(u64::MAX).min(cgroup_left.unwrap_or(u64::MAX));
+    let available = available(&meminfo)
+        .unwrap_or(u64::MAX)
+        .min(cgroup_left.unwrap_or(u64::MAX));
     let need = layout.shared_bytes();
     if need <= available {
         return Ok(());
@@ -90,7 +99,9 @@ pub fn check_memory(layout: &Layout, cgroup_left: Option<u64>) -> Result<(), Fai
 }
 
 fn available(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes * 1024)
 }
@@ -102,7 +113,14 @@ mod tests {
     #[test]
     fn clients_are_reduced_to_what_the_limit_allows() {
         let enough = decide(20_000, 32, 10_000).unwrap();
-        assert_eq!(enough, Clients { possible: 19_968, use_now: 10_000, notice: None });
+        assert_eq!(
+            enough,
+            Clients {
+                possible: 19_968,
+                use_now: 10_000,
+                notice: None
+            }
+        );
         let less = decide(1_024, 32, 10_000).unwrap();
         assert_eq!(less.use_now, 992);
         assert!(less.notice.unwrap().contains("from 10000 to 992"));
@@ -111,7 +129,10 @@ mod tests {
 
     #[test]
     fn memory_is_read_from_the_kernel() {
-        assert_eq!(available("MemTotal: 9 kB\nMemAvailable:   1024 kB\n"), Some(1 << 20));
+        assert_eq!(
+            available("MemTotal: 9 kB\nMemAvailable:   1024 kB\n"),
+            Some(1 << 20)
+        );
         assert_eq!(available(""), None);
     }
 }

@@ -59,7 +59,10 @@ impl Listeners {
         }
         let unix = match settings.unixsocket() {
             "" => None,
-            path => Some((path.to_string(), Rc::new(open_unix(path, settings, backlog)?))),
+            path => Some((
+                path.to_string(),
+                Rc::new(open_unix(path, settings, backlog)?),
+            )),
         };
         if tcp.is_empty() && unix.is_none() {
             return Err(Failure::Address(
@@ -74,8 +77,13 @@ impl Listeners {
     /// Addresses for people.
     pub fn describe(&self) -> Vec<String> {
         let first = self.tcp.iter().map(|listener| listener.thread).min();
-        let of_one = self.tcp.iter().filter(|listener| Some(listener.thread) == first);
-        let mut names: Vec<String> = of_one.map(|listener| listener.address.to_string()).collect();
+        let of_one = self
+            .tcp
+            .iter()
+            .filter(|listener| Some(listener.thread) == first);
+        let mut names: Vec<String> = of_one
+            .map(|listener| listener.address.to_string())
+            .collect();
         names.extend(self.unix.iter().map(|(path, _)| path.clone()));
         names
     }
@@ -100,7 +108,10 @@ fn open_wish(
         } else {
             ""
         };
-        Failure::Address(format!("cannot listen on {address}: {}{hint}", reason(error)))
+        Failure::Address(format!(
+            "cannot listen on {address}: {}{hint}",
+            reason(error)
+        ))
     };
     let addresses = match resolve(name, port) {
         Ok(addresses) => addresses,
@@ -110,9 +121,18 @@ fn open_wish(
     for address in addresses {
         let opened = open_tcp(address, threads, backlog);
         match opened {
-            Ok(sockets) => tcp.extend(sockets.into_iter().zip(0..).map(|(socket, thread)| {
-                TcpListener { thread, address, socket: Rc::new(socket.into()) }
-            })),
+            Ok(sockets) => {
+                tcp.extend(
+                    sockets
+                        .into_iter()
+                        .zip(0..)
+                        .map(|(socket, thread)| TcpListener {
+                            thread,
+                            address,
+                            socket: Rc::new(socket.into()),
+                        }),
+                );
+            }
             Err(error) if optional && is_unavailable(&error) => {}
             Err(error) => return Err(failed(&address.to_string(), &error)),
         }
@@ -122,8 +142,14 @@ fn open_wish(
 
 fn resolve(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     match name {
-        "*" => Ok(vec![SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port)]),
-        "::*" => Ok(vec![SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port)]),
+        "*" => Ok(vec![SocketAddr::new(
+            IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            port,
+        )]),
+        "::*" => Ok(vec![SocketAddr::new(
+            IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            port,
+        )]),
         _ => Ok((name, port).to_socket_addrs()?.take(1).collect()),
     }
 }
@@ -139,11 +165,17 @@ fn is_unavailable(error: &io::Error) -> bool {
         Errno::EAFNOSUPPORT,
         Errno::EADDRNOTAVAIL,
     ];
-    error.raw_os_error().is_some_and(|number| known.iter().any(|known| *known as i32 == number))
+    error
+        .raw_os_error()
+        .is_some_and(|number| known.iter().any(|known| *known as i32 == number))
 }
 
 fn tcp_socket(address: SocketAddr) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
@@ -168,12 +200,13 @@ fn open_tcp(address: SocketAddr, threads: u32, backlog: i32) -> io::Result<Vec<S
 }
 
 fn open_unix(path: &str, settings: &Settings, backlog: i32) -> Result<OwnedFd, Failure> {
-    let failed = |error: io::Error| {
-        Failure::Address(format!("cannot listen on {path}: {}", reason(&error)))
-    };
+    let failed =
+        |error: io::Error| Failure::Address(format!("cannot listen on {path}: {}", reason(&error)));
     remove_stale_socket(Path::new(path)).map_err(failed)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(failed)?;
-    socket.bind(&SockAddr::unix(path).map_err(failed)?).map_err(failed)?;
+    socket
+        .bind(&SockAddr::unix(path).map_err(failed)?)
+        .map_err(failed)?;
     let mode = u32::try_from(settings.unixsocketperm()).unwrap_or(0);
     if mode != 0 {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed)?;
@@ -191,7 +224,9 @@ pub fn remove_stale_socket(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     if UnixStream::connect(path).is_ok() {
-        return Err(io::Error::from_raw_os_error(nix::errno::Errno::EADDRINUSE as i32));
+        return Err(io::Error::from_raw_os_error(
+            nix::errno::Errno::EADDRINUSE as i32,
+        ));
     }
     fs::remove_file(path)
 }
@@ -203,13 +238,19 @@ mod tests {
     fn settings(pairs: &[(&str, &str)]) -> Settings {
         let mut settings = Settings::default();
         for (name, text) in pairs {
-            settings.set_text(proto::settings::find(name).unwrap().setting, text).unwrap();
+            settings
+                .set_text(proto::settings::find(name).unwrap().setting, text)
+                .unwrap();
         }
         settings
     }
 
     fn free_port() -> u16 {
-        std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+        std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port()
     }
 
     #[test]
@@ -217,10 +258,19 @@ mod tests {
         let port = free_port().to_string();
         let wish = settings(&[("port", &port), ("bind", "127.0.0.1 -::1")]);
         let listeners = Listeners::open(&wish, 3).unwrap();
-        let v4 = listeners.tcp.iter().filter(|listener| listener.address.is_ipv4());
-        assert_eq!(v4.map(|listener| listener.thread).collect::<Vec<_>>(), [0, 1, 2]);
+        let v4 = listeners
+            .tcp
+            .iter()
+            .filter(|listener| listener.address.is_ipv4());
+        assert_eq!(
+            v4.map(|listener| listener.thread).collect::<Vec<_>>(),
+            [0, 1, 2]
+        );
         let again = Listeners::open(&wish, 3).unwrap_err();
-        assert!(again.to_string().contains("Address already in use"), "{again}");
+        assert!(
+            again.to_string().contains("Address already in use"),
+            "{again}"
+        );
         assert_eq!(again.code(), 3);
     }
 
@@ -238,9 +288,16 @@ mod tests {
     fn unix_sockets_replace_stale_ones_and_respect_live_ones() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s").to_string_lossy().into_owned();
-        let wish = settings(&[("port", "0"), ("unixsocket", &path), ("unixsocketperm", "700")]);
+        let wish = settings(&[
+            ("port", "0"),
+            ("unixsocket", &path),
+            ("unixsocketperm", "700"),
+        ]);
         let first = Listeners::open(&wish, 1).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
         assert!(Listeners::open(&wish, 1).is_err());
         drop(first);
         assert_eq!(Listeners::open(&wish, 1).unwrap().describe(), [path]);

@@ -19,13 +19,15 @@ use proto::counters::{gateway_page, worker_page};
 use proto::registry::Registry;
 use runtime::message::{LinkPlan, LinkRole};
 use runtime::plan::{Fingerprints, PartyId, Role, link_id};
-use shm::arena;
 use shm::{Bell, Journal, LinkSegment, Party, PartyState, RegistrySegment};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
 /// Bytes of each buffer of the registry; sparse, so room for growth costs nothing.
 const REGISTRY_BYTES: usize = 16 << 20;
+
+/// Address space of an arena; sparse, so it costs nothing until it is used.
+const ARENA_BYTES: i64 = 256 << 30;
 
 /// A descriptor that waits to be sent while the thing it belongs to lives on.
 #[derive(Clone, Debug)]
@@ -99,7 +101,9 @@ impl Segments {
     /// # Errors
     /// Too little memory or too few descriptors, mostly.
     pub fn create(layout: &Layout, databases: u16, registry: &Registry) -> Result<Self, Failure> {
-        let fingerprints = Fingerprints { system: proto::catalogue::fingerprint() };
+        let fingerprints = Fingerprints {
+            system: proto::catalogue::fingerprint(),
+        };
         let system = fingerprints.system;
         let segment = RegistrySegment::create(REGISTRY_BYTES, system)?;
         segment.publish(&registry.to_bytes())?;
@@ -109,32 +113,52 @@ impl Segments {
             let page = Party::create(&name, kind, index, gateway_page::LEN, system)?;
             let bell = Rc::new(shm::eventfd()?);
             let alarm = Bell::EventFd(bell.try_clone().map_err(out_of_descriptors)?);
-            Ok(PartyPart { page: Rc::new(page), bell: Some(bell), alarm })
+            Ok(PartyPart {
+                page: Rc::new(page),
+                bell: Some(bell),
+                alarm,
+            })
         };
         let worker = |index| -> Result<PartyPart, Failure> {
             let kind = Role::StorageWorker as u32;
             let name = format!("sirocco-worker-{index}");
             let page = Party::create(&name, kind, index, worker_page::len(databases), system)?;
-            Ok(PartyPart { page: Rc::new(page), bell: None, alarm: Bell::Futex })
+            Ok(PartyPart {
+                page: Rc::new(page),
+                bell: None,
+                alarm: Bell::Futex,
+            })
         };
         let part = |index| -> Result<WorkerPart, Failure> {
             let name = format!("sirocco-journal-{index}");
             let journal = Journal::create(&name, shm::LOG_BYTES_DEFAULT, system)?;
-            Ok(WorkerPart { arena: Rc::new(new_arena(index)?), journal: Rc::new(journal) })
+            Ok(WorkerPart {
+                arena: Rc::new(new_arena(index)?),
+                journal: Rc::new(journal),
+            })
         };
         let mut segments = Self {
             fingerprints,
             layout: layout.clone(),
             registry: Rc::new(segment),
-            threads: (0..layout.gateway_threads).map(thread).collect::<Result<_, _>>()?,
-            workers: (0..layout.storage_workers).map(worker).collect::<Result<_, _>>()?,
-            parts: (0..layout.storage_workers).map(part).collect::<Result<_, _>>()?,
+            threads: (0..layout.gateway_threads)
+                .map(thread)
+                .collect::<Result<_, _>>()?,
+            workers: (0..layout.storage_workers)
+                .map(worker)
+                .collect::<Result<_, _>>()?,
+            parts: (0..layout.storage_workers)
+                .map(part)
+                .collect::<Result<_, _>>()?,
             links: Vec::new(),
         };
         for thread in 0..layout.gateway_threads {
             for worker in 0..layout.storage_workers {
                 let segment = segments.new_link(thread, worker)?;
-                segments.links.push(LinkPart { segment, generation: 0 });
+                segments.links.push(LinkPart {
+                    segment,
+                    generation: 0,
+                });
             }
         }
         Ok(segments)
@@ -143,12 +167,21 @@ impl Segments {
     fn new_link(&self, thread: u32, worker: u32) -> Result<Rc<LinkSegment>, Failure> {
         let name = format!("sirocco-link-{thread}-{worker}");
         let system = self.fingerprints.system;
-        Ok(Rc::new(LinkSegment::create(&name, self.layout.ring_bytes, system)?))
+        Ok(Rc::new(LinkSegment::create(
+            &name,
+            self.layout.ring_bytes,
+            system,
+        )?))
     }
 
     /// Fingerprints for plans.
     pub fn fingerprints(&self) -> Fingerprints {
         self.fingerprints
+    }
+
+    /// Bytes that an arena may grow to.
+    pub fn arena_bytes(&self) -> u64 {
+        ARENA_BYTES.unsigned_abs()
     }
 
     /// The registry.
@@ -182,7 +215,9 @@ impl Segments {
     pub fn died_inside_write(&self, index: u32) -> bool {
         // A fresh mapping reads what is there; an open one has copies of its own.
         let fd = self.parts[index as usize].journal.fd().try_clone_to_owned();
-        let journal = fd.ok().and_then(|fd| Journal::open(fd, self.fingerprints.system).ok());
+        let journal = fd
+            .ok()
+            .and_then(|fd| Journal::open(fd, self.fingerprints.system).ok());
         journal.is_none_or(|journal| journal.writing() % 2 == 1)
     }
 
@@ -209,8 +244,10 @@ impl Segments {
     /// One end of a link as a message with its descriptors.
     pub fn link_end(&self, thread: u32, worker: u32, role: Role) -> (LinkPlan, Vec<Handle>) {
         let part = &self.links[self.link_position(thread, worker)];
-        let (thread_id, worker_id) =
-            (PartyId::gateway_thread(thread), PartyId::storage_worker(worker));
+        let (thread_id, worker_id) = (
+            PartyId::gateway_thread(thread),
+            PartyId::storage_worker(worker),
+        );
         // News positions: a worker counts gateway threads, a gateway thread counts workers.
         let (own, peer, own_position, peer_position, end) = match role {
             Role::Gateway => (thread_id, worker_id, worker, thread, LinkRole::Requester),
@@ -228,9 +265,16 @@ impl Segments {
             peer_position,
             has_bell: peer_part.bell.is_some(),
         };
-        let mut handles =
-            vec![Handle::Link(Rc::clone(&part.segment)), Handle::Page(Rc::clone(&peer_part.page))];
-        handles.extend(peer_part.bell.iter().map(|bell| Handle::Plain(Rc::clone(bell))));
+        let mut handles = vec![
+            Handle::Link(Rc::clone(&part.segment)),
+            Handle::Page(Rc::clone(&peer_part.page)),
+        ];
+        handles.extend(
+            peer_part
+                .bell
+                .iter()
+                .map(|bell| Handle::Plain(Rc::clone(bell))),
+        );
         (plan, handles)
     }
 
@@ -259,8 +303,17 @@ impl Segments {
 }
 
 fn new_arena(index: u32) -> Result<OwnedFd, Failure> {
-    arena::create_memory(&format!("sirocco-arena-{index}"), arena::default_capacity())
-        .map_err(|error| Failure::Resources(format!("arena of storage worker {index}: {error}")))
+    use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+    use nix::sys::memfd::{MFdFlags, memfd_create};
+    let failed = |errno: nix::errno::Errno| {
+        Failure::Resources(format!("arena of storage worker {index}: {}", errno.desc()))
+    };
+    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+    let fd = memfd_create(format!("sirocco-arena-{index}").as_str(), flags).map_err(failed)?;
+    nix::unistd::ftruncate(&fd, ARENA_BYTES).map_err(failed)?;
+    let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+    fcntl(&fd, FcntlArg::F_ADD_SEALS(seals)).map_err(failed)?;
+    Ok(fd)
 }
 
 fn out_of_descriptors(error: std::io::Error) -> Failure {

@@ -88,13 +88,20 @@ pub async fn run(parts: Parts, core: Core) -> Result<u8, Failure> {
         rates: Rates::default(),
         exit: None,
     };
-    let listener = shell.parts.instance.as_mut().and_then(|instance| instance.take_listener());
+    let listener = shell
+        .parts
+        .instance
+        .as_mut()
+        .and_then(|instance| instance.take_listener());
     let listener = listener.and_then(|listener| UnixListener::from_std(listener).ok());
     let mut look = tokio::time::interval(LOOK_EVERY);
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     shell.handle(Event::Tick);
     while shell.exit.is_none() {
-        let deadline = shell.core.next_deadline().map(|at| shell.started + Duration::from_millis(at));
+        let deadline = shell
+            .core
+            .next_deadline()
+            .map(|at| shell.started + Duration::from_millis(at));
         tokio::select! {
             Some(event) = mailbox.recv() => shell.handle(event),
             () = sleep_until(deadline) => shell.handle(Event::Tick),
@@ -162,7 +169,9 @@ impl Shell {
         } else {
             settings.shutdown_on_sigterm()
         };
-        self.handle(Event::Signal { now: how & SHUTDOWN_NOW != 0 });
+        self.handle(Event::Signal {
+            now: how & SHUTDOWN_NOW != 0,
+        });
     }
 
     fn look(&mut self) {
@@ -173,7 +182,11 @@ impl Shell {
             .enumerate()
             .filter(|(_, process)| process.pid != 0)
             .map(|(position, process)| {
-                (position, process.stopped_since.is_some(), spawn::is_stopped(process.pid))
+                (
+                    position,
+                    process.stopped_since.is_some(),
+                    spawn::is_stopped(process.pid),
+                )
             })
             .collect();
         for (process, was_stopped, stopped) in seen {
@@ -187,7 +200,12 @@ impl Shell {
 
     fn act(&mut self, action: Action) {
         match action {
-            Action::Start { process, generation, deaths_in_a_row, arena } => {
+            Action::Start {
+                process,
+                generation,
+                deaths_in_a_row,
+                arena,
+            } => {
                 self.start(process, generation, deaths_in_a_row, arena);
             }
             Action::Kill { process } => self.kill(process),
@@ -199,8 +217,15 @@ impl Shell {
                     tracing::error!("{error}");
                 }
             }
-            Action::Page { process, state, generation, pid } => {
-                self.parts.segments.mark(self.parties(process), state, generation, pid);
+            Action::Page {
+                process,
+                state,
+                generation,
+                pid,
+            } => {
+                self.parts
+                    .segments
+                    .mark(self.parties(process), state, generation, pid);
             }
             Action::AlarmAll => self.parts.segments.alarm_all(),
             Action::Publish { version } => self.publish(version),
@@ -230,7 +255,10 @@ impl Shell {
     }
 
     fn all_ready(&mut self) {
-        println!("{}", banner::text(&self.parts.layout, &self.core, &self.parts.addresses));
+        println!(
+            "{}",
+            banner::text(&self.parts.layout, &self.core, &self.parts.addresses)
+        );
         let took = self.now();
         tracing::info!("ready to accept connections after {took} ms");
         finish::tell_ready(&mut self.parts, self.core.settings());
@@ -243,18 +271,32 @@ impl Shell {
         match spawn::spawn(&place, generation) {
             Ok((child, socket)) => {
                 let pid = child.id().unwrap_or(0);
-                let who = child_tasks::Who { process, generation };
+                let who = child_tasks::Who {
+                    process,
+                    generation,
+                };
                 match child_tasks::tend(who, child, socket, self.events.clone()) {
                     Ok(mailbox) => self.mailboxes[process] = Some(mailbox),
                     Err(error) => tracing::error!("control socket of a child: {error}"),
                 }
                 self.hand_over(process, generation, deaths_in_a_row, arena);
-                self.queue.push_back(Event::Started { process, generation, pid });
+                self.queue.push_back(Event::Started {
+                    process,
+                    generation,
+                    pid,
+                });
             }
             Err(error) => {
                 let text = format!("cannot be started: {error}");
-                let death = super::core::Death { text, ..Default::default() };
-                self.queue.push_back(Event::Died { process, generation, death });
+                let death = super::core::Death {
+                    text,
+                    ..Default::default()
+                };
+                self.queue.push_back(Event::Died {
+                    process,
+                    generation,
+                    death,
+                });
             }
         }
     }
@@ -277,8 +319,15 @@ impl Shell {
             fingerprints: self.parts.segments.fingerprints(),
         };
         let (names, handles) = self.descriptors(process);
-        for (names, handles) in names.chunks(DESCRIPTORS_MAX).zip(handles.chunks(DESCRIPTORS_MAX)) {
-            self.send(process, ToChild::Descriptors(names.to_vec()), handles.to_vec());
+        for (names, handles) in names
+            .chunks(DESCRIPTORS_MAX)
+            .zip(handles.chunks(DESCRIPTORS_MAX))
+        {
+            self.send(
+                process,
+                ToChild::Descriptors(names.to_vec()),
+                handles.to_vec(),
+            );
         }
         self.send(process, ToChild::Start(Box::new(plan)), Vec::new());
         for (thread, worker) in self.links_of(process) {
@@ -290,11 +339,16 @@ impl Shell {
     fn descriptors(&self, process: usize) -> (Vec<Descriptor>, Vec<Handle>) {
         let place = &self.core.processes()[process].place;
         let segments = &self.parts.segments;
-        let mut list =
-            vec![(Descriptor::Registry, Handle::Registry(Rc::clone(segments.registry())))];
+        let mut list = vec![(
+            Descriptor::Registry,
+            Handle::Registry(Rc::clone(segments.registry())),
+        )];
         for party in self.parties(process) {
             let (index, part) = (party.index, segments.party(party));
-            list.push((Descriptor::Party { index }, Handle::Page(Rc::clone(&part.page))));
+            list.push((
+                Descriptor::Party { index },
+                Handle::Page(Rc::clone(&part.page)),
+            ));
             if let Some(bell) = &part.bell {
                 list.push((Descriptor::Bell { index }, Handle::Plain(Rc::clone(bell))));
             }
@@ -303,7 +357,10 @@ impl Shell {
             Role::StorageWorker => {
                 let part = segments.worker(place.first_party);
                 list.push((Descriptor::Arena, Handle::Plain(Rc::clone(&part.arena))));
-                list.push((Descriptor::Journal, Handle::Journal(Rc::clone(&part.journal))));
+                list.push((
+                    Descriptor::Journal,
+                    Handle::Journal(Rc::clone(&part.journal)),
+                ));
             }
             Role::Gateway => {
                 let listeners = self.parts.listeners.as_ref();
@@ -312,7 +369,9 @@ impl Shell {
                     let name = Descriptor::TcpListener { thread, address };
                     list.push((name, Handle::Plain(Rc::clone(&tcp.socket))));
                 }
-                if let Some((path, socket)) = listeners.and_then(|listeners| listeners.unix.as_ref()) {
+                if let Some((path, socket)) =
+                    listeners.and_then(|listeners| listeners.unix.as_ref())
+                {
                     let name = Descriptor::UnixListener { path: path.clone() };
                     list.push((name, Handle::Plain(Rc::clone(socket))));
                 }
@@ -351,7 +410,9 @@ impl Shell {
             let worker = place.first_party;
             for thread in &threads {
                 let (plan, handles) =
-                    self.parts.segments.link_end(thread.index, worker, Role::StorageWorker);
+                    self.parts
+                        .segments
+                        .link_end(thread.index, worker, Role::StorageWorker);
                 self.send(process, ToChild::AttachLink(plan), handles);
             }
         }
@@ -378,7 +439,12 @@ impl Shell {
     fn publish(&mut self, version: u64) {
         self.parts.registry.settings = self.core.settings().changed();
         runtime::logging::set_level(self.core.settings().loglevel());
-        match self.parts.segments.registry().publish(&self.parts.registry.to_bytes()) {
+        match self
+            .parts
+            .segments
+            .registry()
+            .publish(&self.parts.registry.to_bytes())
+        {
             Ok(published) if published == version => {}
             Ok(published) => tracing::error!(version, published, "registry versions do not agree"),
             Err(error) => tracing::error!("registry: {error}"),
@@ -391,7 +457,13 @@ impl Shell {
             addresses: &self.parts.addresses,
             config_file: &self.parts.registry.config_file,
         };
-        status::report(self.now(), &facts, &self.core, &self.parts.segments, &self.rates)
+        status::report(
+            self.now(),
+            &facts,
+            &self.core,
+            &self.parts.segments,
+            &self.rates,
+        )
     }
 
     /// Answers whoever asks on the control socket. There is only one question.

@@ -47,15 +47,28 @@ pub fn spawn(place: &Place, generation: u64) -> io::Result<(Child, OwnedFd)> {
 pub fn death(status: io::Result<ExitStatus>) -> Death {
     let status = match status {
         Ok(status) => status,
-        Err(error) => return Death { text: format!("lost: {error}"), ..Death::default() },
+        Err(error) => {
+            return Death {
+                text: format!("lost: {error}"),
+                ..Death::default()
+            };
+        }
     };
     if let Some(number) = status.signal() {
         let name = nix::sys::signal::Signal::try_from(number).map_or("unknown", |s| s.as_str());
         let text = format!("signal {number}, {name}");
-        return Death { text, by_kill: number == 9, ..Death::default() };
+        return Death {
+            text,
+            by_kill: number == 9,
+            ..Death::default()
+        };
     }
     let code = status.code().unwrap_or(-1);
-    Death { text: format!("exit code {code}"), clean: code == 0, ..Death::default() }
+    Death {
+        text: format!("exit code {code}"),
+        clean: code == 0,
+        ..Death::default()
+    }
 }
 
 /// Whether the system shows a process as stopped (by SIGSTOP or a debugger).
@@ -64,7 +77,9 @@ pub fn is_stopped(pid: u32) -> bool {
         return false;
     };
     // The state follows the name, which stands in parentheses and may contain anything.
-    let state = text.rfind(')').and_then(|end| text[end + 1..].trim_start().chars().next());
+    let state = text
+        .rfind(')')
+        .and_then(|end| text[end + 1..].trim_start().chars().next());
     matches!(state, Some('T' | 't'))
 }
 

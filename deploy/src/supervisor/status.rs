@@ -96,7 +96,10 @@ pub struct Rates {
 impl Rates {
     /// Takes a sample; called about once per second.
     pub fn sample(&mut self, now: Millis, core: &Core, segments: &Segments) {
-        let counts = core.processes().iter().map(|process| commands(process, segments));
+        let counts = core
+            .processes()
+            .iter()
+            .map(|process| commands(process, segments));
         self.samples.resize(core.processes().len(), (0, 0));
         for (sample, count) in self.samples.iter_mut().zip(counts) {
             *sample = (sample.1, count);
@@ -119,16 +122,28 @@ fn parties(process: &Process) -> impl Iterator<Item = PartyId> {
     (place.first_party..place.first_party + place.parties).map(move |index| PartyId { role, index })
 }
 
-fn sum(process: &Process, segments: &Segments, gateway: GatewayCounter, worker: WorkerCounter) -> u64 {
+fn sum(
+    process: &Process,
+    segments: &Segments,
+    gateway: GatewayCounter,
+    worker: WorkerCounter,
+) -> u64 {
     let place = match process.place.role {
         Role::Gateway => gateway.place(),
         Role::StorageWorker => worker.place(),
     };
-    parties(process).map(|party| segments.party(party).page.counters().get(place)).sum()
+    parties(process)
+        .map(|party| segments.party(party).page.counters().get(place))
+        .sum()
 }
 
 fn commands(process: &Process, segments: &Segments) -> u64 {
-    sum(process, segments, GatewayCounter::Commands, WorkerCounter::Commands)
+    sum(
+        process,
+        segments,
+        GatewayCounter::Commands,
+        WorkerCounter::Commands,
+    )
 }
 
 /// What is the same for every report.
@@ -143,7 +158,13 @@ pub struct Facts<'a> {
 }
 
 /// Makes a report.
-pub fn report(now: Millis, facts: &Facts<'_>, core: &Core, segments: &Segments, rates: &Rates) -> Status {
+pub fn report(
+    now: Millis,
+    facts: &Facts<'_>,
+    core: &Core,
+    segments: &Segments,
+    rates: &Rates,
+) -> Status {
     let settings = core.settings();
     let processes: Vec<ProcessStatus> = core
         .processes()
@@ -189,7 +210,12 @@ fn process_status(now: Millis, process: &Process, segments: &Segments) -> Proces
         let only = sum(process, segments, GatewayCounter::Connections, counter);
         if is_worker { only } else { 0 }
     };
-    let connections = sum(process, segments, GatewayCounter::Connections, WorkerCounter::Commands);
+    let connections = sum(
+        process,
+        segments,
+        GatewayCounter::Connections,
+        WorkerCounter::Commands,
+    );
     ProcessStatus {
         name: process.name(),
         pid: process.pid,
@@ -198,13 +224,21 @@ fn process_status(now: Millis, process: &Process, segments: &Segments) -> Proces
         threads: process.place.parties,
         generation: process.generation,
         restarts: process.restarts,
-        uptime_ms: if process.is_alive() { now.saturating_sub(process.started_at) } else { 0 },
+        uptime_ms: if process.is_alive() {
+            now.saturating_sub(process.started_at)
+        } else {
+            0
+        },
         resident_bytes,
         used_bytes: of_worker(WorkerCounter::UsedBytes),
         cpu_ms,
         commands: commands(process, segments),
         commands_per_second: 0,
-        connections: if is_worker || !process.is_alive() { 0 } else { connections },
+        connections: if is_worker || !process.is_alive() {
+            0
+        } else {
+            connections
+        },
         last_death: process.last_death.clone(),
     }
 }
@@ -212,12 +246,24 @@ fn process_status(now: Millis, process: &Process, segments: &Segments) -> Proces
 /// The report as a table for people.
 pub fn table(status: &Status) -> String {
     let mut text = String::new();
-    let limit = if status.maxmemory == 0 { "no limit".to_string() } else { bytes(status.maxmemory) };
+    let limit = if status.maxmemory == 0 {
+        "no limit".to_string()
+    } else {
+        bytes(status.maxmemory)
+    };
     let lines = [
-        format!("sirocco {}  {}  up {}", status.version, status.state, duration(status.uptime_ms)),
+        format!(
+            "sirocco {}  {}  up {}",
+            status.version,
+            status.state,
+            duration(status.uptime_ms)
+        ),
         format!("supervisor  pid {}  {}", status.pid, status.dir),
         format!("listening   {}", status.addresses.join("  ")),
-        format!("clients     {} of {}", status.connections, status.maxclients),
+        format!(
+            "clients     {} of {}",
+            status.connections, status.maxclients
+        ),
         format!("data        {} ({limit})", bytes(status.used_bytes)),
     ];
     for line in lines {
@@ -225,16 +271,27 @@ pub fn table(status: &Status) -> String {
         text.push('\n');
     }
     let mut rows = vec![
-        ["PROCESS", "PID", "STATE", "CPU", "RESTARTS", "UPTIME", "MEMORY", "CPU TIME", "COMMANDS", "OPS/S"]
-            .map(ToString::to_string),
+        [
+            "PROCESS", "PID", "STATE", "CPU", "RESTARTS", "UPTIME", "MEMORY", "CPU TIME",
+            "COMMANDS", "OPS/S",
+        ]
+        .map(ToString::to_string),
     ];
     for process in &status.processes {
         let cpus: Vec<String> = process.cpus.iter().map(ToString::to_string).collect();
         rows.push([
             process.name.clone(),
-            if process.pid == 0 { "-".to_string() } else { process.pid.to_string() },
+            if process.pid == 0 {
+                "-".to_string()
+            } else {
+                process.pid.to_string()
+            },
             process.state.clone(),
-            if cpus.is_empty() { "any".to_string() } else { cpus.join(",") },
+            if cpus.is_empty() {
+                "any".to_string()
+            } else {
+                cpus.join(",")
+            },
             process.restarts.to_string(),
             duration(process.uptime_ms),
             bytes(process.resident_bytes),
@@ -264,7 +321,11 @@ fn columns<const N: usize>(rows: &[[String; N]]) -> String {
         for (column, cell) in row.iter().enumerate() {
             let to_left = matches!(column, 0 | 2 | 3);
             let pad = " ".repeat(widths[column] - cell.len());
-            let (before, after) = if to_left { ("", pad.as_str()) } else { (pad.as_str(), "") };
+            let (before, after) = if to_left {
+                ("", pad.as_str())
+            } else {
+                (pad.as_str(), "")
+            };
             let space = if column == 0 { "" } else { "  " };
             line.push_str(&format!("{space}{before}{cell}{after}"));
         }
@@ -291,8 +352,12 @@ fn bytes(bytes: u64) -> String {
     for (shift, unit) in [(30, "GB"), (20, "MB"), (10, "KB")] {
         let whole = bytes >> shift;
         if whole > 0 {
-            let tenth = (bytes - (whole << shift)) * 10 >> shift;
-            return if whole < 100 { format!("{whole}.{tenth}{unit}") } else { format!("{whole}{unit}") };
+            let tenth = ((bytes - (whole << shift)) * 10) >> shift;
+            return if whole < 100 {
+                format!("{whole}.{tenth}{unit}")
+            } else {
+                format!("{whole}{unit}")
+            };
         }
     }
     format!("{bytes}B")
@@ -315,6 +380,9 @@ mod tests {
     #[test]
     fn columns_line_up() {
         let row = |a: &str, b: &str| [a.to_string(), b.to_string()];
-        assert_eq!(columns(&[row("NAME", "N"), row("x", "123")]), "NAME    N\nx     123\n");
+        assert_eq!(
+            columns(&[row("NAME", "N"), row("x", "123")]),
+            "NAME    N\nx     123\n"
+        );
     }
 }

@@ -244,10 +244,13 @@ impl Core {
     /// The next time at which [`Event::Tick`] would do something.
     pub fn next_deadline(&self) -> Option<Millis> {
         let stopped_ms = self.stopped_timeout_ms();
-        let of_processes = self.processes.iter().filter_map(|process| match process.phase {
-            Phase::Waiting { until } => Some(until),
-            _ => process.stopped_since.map(|since| since + stopped_ms),
-        });
+        let of_processes = self
+            .processes
+            .iter()
+            .filter_map(|process| match process.phase {
+                Phase::Waiting { until } => Some(until),
+                _ => process.stopped_since.map(|since| since + stopped_ms),
+            });
         let of_drain = match self.drain {
             Drain::No => None,
             Drain::Gateways { deadline } | Drain::Workers { deadline } => Some(deadline),
@@ -258,17 +261,29 @@ impl Core {
     /// Takes one event and returns what is to be done.
     pub fn handle(&mut self, now: Millis, event: Event) -> Vec<Action> {
         match event {
-            Event::Started { process, generation, pid } => {
+            Event::Started {
+                process,
+                generation,
+                pid,
+            } => {
                 if self.is_current(process, generation) {
                     self.started(now, process, pid);
                 }
             }
-            Event::Died { process, generation, death } => {
+            Event::Died {
+                process,
+                generation,
+                death,
+            } => {
                 if self.is_current(process, generation) {
                     self.died(now, process, &death);
                 }
             }
-            Event::Message { process, generation, message } => {
+            Event::Message {
+                process,
+                generation,
+                message,
+            } => {
                 if self.is_current(process, generation) {
                     self.message(now, process, message);
                 }
@@ -289,7 +304,9 @@ impl Core {
     }
 
     fn is_current(&self, process: usize, generation: u64) -> bool {
-        self.processes.get(process).is_some_and(|process| process.generation == generation)
+        self.processes
+            .get(process)
+            .is_some_and(|process| process.generation == generation)
     }
 
     fn stopped_timeout_ms(&self) -> Millis {
@@ -315,11 +332,21 @@ impl Core {
         let (generation, arena) = (place.generation, place.arena);
         let (deaths_in_a_row, role) = (place.fast_deaths, place.place.role);
         let state = PartyState::Starting;
-        self.actions.push(Action::Page { process, state, generation, pid: 0 });
+        self.actions.push(Action::Page {
+            process,
+            state,
+            generation,
+            pid: 0,
+        });
         if role == Role::Gateway {
             self.actions.push(Action::RenewLinks { process });
         }
-        self.actions.push(Action::Start { process, generation, deaths_in_a_row, arena });
+        self.actions.push(Action::Start {
+            process,
+            generation,
+            deaths_in_a_row,
+            arena,
+        });
     }
 
     fn started(&mut self, now: Millis, process: usize, pid: u32) {
@@ -328,7 +355,12 @@ impl Core {
         place.started_at = now;
         let generation = place.generation;
         let state = PartyState::Starting;
-        self.actions.push(Action::Page { process, state, generation, pid });
+        self.actions.push(Action::Page {
+            process,
+            state,
+            generation,
+            pid,
+        });
         if let Drain::Gateways { .. } | Drain::Workers { .. } = self.drain {
             self.drain_process(process, HURRY_MS);
         }
@@ -362,7 +394,12 @@ impl Core {
             }
         }
         let state = PartyState::Down;
-        self.actions.push(Action::Page { process, state, generation, pid: 0 });
+        self.actions.push(Action::Page {
+            process,
+            state,
+            generation,
+            pid: 0,
+        });
         self.actions.push(Action::AlarmAll);
         self.detach_links_of(process);
         self.forget_requests_of(process);
@@ -370,7 +407,10 @@ impl Core {
         if self.is_over_for(process) {
             self.processes[process].phase = Phase::Gone;
             if !(death.clean || death.expected) {
-                self.log(tracing::Level::WARN, format!("{name} ended early: {}", death.text));
+                self.log(
+                    tracing::Level::WARN,
+                    format!("{name} ended early: {}", death.text),
+                );
             }
             return;
         }
@@ -398,14 +438,28 @@ impl Core {
             self.exit_at_once(1);
             return;
         }
-        let delayed = if delay == 0 { String::new() } else { format!(" in {delay} ms") };
+        let delayed = if delay == 0 {
+            String::new()
+        } else {
+            format!(" in {delay} ms")
+        };
         self.log(
             tracing::Level::WARN,
-            format!("{name} ended ({}), starting a successor{delayed}", death.text),
+            format!(
+                "{name} ended ({}), starting a successor{delayed}",
+                death.text
+            ),
         );
         if was_serving || delay >= DOWN_FROM_MS {
             let down = delay >= DOWN_FROM_MS;
-            self.tell_gateways(process, if down { PeerState::Down } else { PeerState::Restarting });
+            self.tell_gateways(
+                process,
+                if down {
+                    PeerState::Down
+                } else {
+                    PeerState::Restarting
+                },
+            );
         }
     }
 
@@ -418,13 +472,22 @@ impl Core {
         let party = PartyId::storage_worker(place.place.first_party);
         let generation = place.generation;
         for gateway in self.alive(Role::Gateway) {
-            self.send(gateway, ToChild::PeerState { party, generation, state });
+            self.send(
+                gateway,
+                ToChild::PeerState {
+                    party,
+                    generation,
+                    state,
+                },
+            );
         }
     }
 
     fn alive(&self, role: Role) -> Vec<usize> {
         let is_it = |process: &Process| process.place.role == role && process.is_alive();
-        (0..self.processes.len()).filter(|position| is_it(&self.processes[*position])).collect()
+        (0..self.processes.len())
+            .filter(|position| is_it(&self.processes[*position]))
+            .collect()
     }
 
     /// Workers drop their ends of the links of a dead gateway: nobody reads the replies.
@@ -437,7 +500,12 @@ impl Core {
         for worker in self.alive(Role::StorageWorker) {
             let index = self.processes[worker].place.first_party;
             for thread in threads.clone() {
-                self.send(worker, ToChild::DetachLink { link: link_id(thread, index) });
+                self.send(
+                    worker,
+                    ToChild::DetachLink {
+                        link: link_id(thread, index),
+                    },
+                );
             }
         }
     }
@@ -454,13 +522,21 @@ impl Core {
         let (generation, pid, name) = (place.generation, place.pid, place.name());
         let took = now.saturating_sub(place.died_at.unwrap_or(now));
         let state = PartyState::Ready;
-        self.actions.push(Action::Page { process, state, generation, pid });
+        self.actions.push(Action::Page {
+            process,
+            state,
+            generation,
+            pid,
+        });
         if generation > 1 {
             let text = format!("{name} serves again, {took} ms after its predecessor ended");
             self.log(tracing::Level::INFO, text);
             self.tell_gateways(process, PeerState::Ready { fresh });
         }
-        let all = self.processes.iter().all(|place| matches!(place.phase, Phase::Serving { .. }));
+        let all = self
+            .processes
+            .iter()
+            .all(|place| matches!(place.phase, Phase::Serving { .. }));
         if all && !self.was_ready {
             self.was_ready = true;
             self.actions.push(Action::AllReady);
@@ -492,29 +568,36 @@ impl Core {
 
     fn request(&mut self, now: Millis, process: usize, request: u64, body: Request) {
         match body {
-            Request::SetSettings { pairs, local } => {
-                match self.change_settings(&pairs, local) {
-                    Ok(()) => {
-                        let version = self.version;
-                        let generation = self.processes[process].generation;
-                        self.pending.push(PendingSet { process, generation, request, version });
-                        self.answer_sets();
-                    }
-                    Err(error) => {
-                        let result = Err(error.to_string());
-                        self.send(process, ToChild::Reply { request, result });
-                    }
+            Request::SetSettings { pairs, local } => match self.change_settings(&pairs, local) {
+                Ok(()) => {
+                    let version = self.version;
+                    let generation = self.processes[process].generation;
+                    self.pending.push(PendingSet {
+                        process,
+                        generation,
+                        request,
+                        version,
+                    });
+                    self.answer_sets();
                 }
-            }
+                Err(error) => {
+                    let result = Err(error.to_string());
+                    self.send(process, ToChild::Reply { request, result });
+                }
+            },
             Request::RewriteConfig => {
-                self.actions.push(Action::RewriteConfig { process, request });
+                self.actions
+                    .push(Action::RewriteConfig { process, request });
             }
             Request::Shutdown(how) if how.abort => {
                 let result = Err("No shutdown in progress.".to_string());
                 self.send(process, ToChild::Reply { request, result });
             }
             Request::Shutdown(ShutdownHow { now: fast, .. }) => {
-                self.log(tracing::Level::INFO, "a client asked for shutdown".to_string());
+                self.log(
+                    tracing::Level::INFO,
+                    "a client asked for shutdown".to_string(),
+                );
                 self.shut_down(now, fast);
             }
         }
@@ -528,13 +611,18 @@ impl Core {
         let mut settings = self.settings.clone();
         let named = settings.set_many(pairs, local)?;
         for (setting, (name, text)) in named.iter().zip(pairs) {
-            let refuse = |reason| ConfigSetError::Refused { name: name.clone(), reason };
+            let refuse = |reason| ConfigSetError::Refused {
+                name: name.clone(),
+                reason,
+            };
             match setting {
                 Setting::Maxclients
                     if u64::try_from(settings.maxclients()).unwrap_or(0)
                         > self.checks.clients_max =>
                 {
-                    return Err(refuse(SettingError::TooManyClients(self.checks.clients_max)));
+                    return Err(refuse(SettingError::TooManyClients(
+                        self.checks.clients_max,
+                    )));
                 }
                 Setting::Dir => {
                     (self.checks.directory)(text)
@@ -557,15 +645,20 @@ impl Core {
 
     fn forget_requests_of(&mut self, process: usize) {
         let generation = self.processes[process].generation;
-        self.pending.retain(|set| set.process != process || set.generation != generation);
+        self.pending
+            .retain(|set| set.process != process || set.generation != generation);
     }
 
     /// Answers every CONFIG SET whose version all live processes have seen (C3).
     fn answer_sets(&mut self) {
         let alive = self.processes.iter().filter(|process| process.is_alive());
-        let seen = alive.map(|process| process.seen_version).min().unwrap_or(u64::MAX);
-        let (done, waiting) =
-            std::mem::take(&mut self.pending).into_iter().partition(|set| set.version <= seen);
+        let seen = alive
+            .map(|process| process.seen_version)
+            .min()
+            .unwrap_or(u64::MAX);
+        let (done, waiting) = std::mem::take(&mut self.pending)
+            .into_iter()
+            .partition(|set| set.version <= seen);
         self.pending = waiting;
         let done: Vec<PendingSet> = done;
         for set in done {
@@ -580,9 +673,15 @@ impl Core {
         let patience = u64::try_from(self.settings.shutdown_timeout()).unwrap_or(10) * 1000;
         match self.drain {
             Drain::No => {
-                let within = if fast { HURRY_MS } else { patience.max(HURRY_MS) };
+                let within = if fast {
+                    HURRY_MS
+                } else {
+                    patience.max(HURRY_MS)
+                };
                 self.log(tracing::Level::INFO, "shutting down".to_string());
-                self.drain = Drain::Gateways { deadline: now + within };
+                self.drain = Drain::Gateways {
+                    deadline: now + within,
+                };
                 for process in 0..self.processes.len() {
                     let place = &mut self.processes[process];
                     if let Phase::Waiting { .. } = place.phase
@@ -660,9 +759,16 @@ impl Core {
         if let Drain::Gateways { deadline } = self.drain {
             self.kill_late(now, deadline, Role::Gateway);
             let gone = |process: &&Process| process.place.role == Role::Gateway;
-            if self.processes.iter().filter(gone).all(|place| place.phase == Phase::Gone) {
+            if self
+                .processes
+                .iter()
+                .filter(gone)
+                .all(|place| place.phase == Phase::Gone)
+            {
                 let within = deadline.saturating_sub(now).max(HURRY_MS);
-                self.drain = Drain::Workers { deadline: now + within };
+                self.drain = Drain::Workers {
+                    deadline: now + within,
+                };
                 for process in 0..self.processes.len() {
                     let place = &mut self.processes[process];
                     if let Phase::Waiting { .. } = place.phase {
@@ -675,9 +781,16 @@ impl Core {
         }
         if let Drain::Workers { deadline } = self.drain {
             self.kill_late(now, deadline, Role::StorageWorker);
-            if self.processes.iter().all(|place| place.phase == Phase::Gone) {
+            if self
+                .processes
+                .iter()
+                .all(|place| place.phase == Phase::Gone)
+            {
                 self.exiting = true;
-                self.log(tracing::Level::INFO, "all parts have ended, good bye".to_string());
+                self.log(
+                    tracing::Level::INFO,
+                    "all parts have ended, good bye".to_string(),
+                );
                 self.actions.push(Action::Exit { code: 0 });
             }
         }
@@ -689,14 +802,19 @@ impl Core {
         }
         for process in self.alive(role) {
             if !std::mem::replace(&mut self.processes[process].killed, true) {
-                let text = format!("{} did not finish in time: killed", self.processes[process].name());
+                let text = format!(
+                    "{} did not finish in time: killed",
+                    self.processes[process].name()
+                );
                 self.log(tracing::Level::WARN, text);
                 self.actions.push(Action::Kill { process });
             }
         }
         // Deaths of the killed arrive as events; do not wake up for this deadline again.
         match &mut self.drain {
-            Drain::Gateways { deadline } | Drain::Workers { deadline } => *deadline = now + HURRY_MS,
+            Drain::Gateways { deadline } | Drain::Workers { deadline } => {
+                *deadline = now + HURRY_MS;
+            }
             Drain::No => {}
         }
     }

@@ -104,7 +104,10 @@ impl Process {
     }
 
     pub(super) fn is_stopped_since(&self, now: Millis, timeout_ms: Millis) -> bool {
-        self.is_alive() && self.stopped_since.is_some_and(|since| since + timeout_ms <= now)
+        self.is_alive()
+            && self
+                .stopped_since
+                .is_some_and(|since| since + timeout_ms <= now)
     }
 
     /// Counts a death for the delay: quiet lives start the count anew, being killed from outside

@@ -22,10 +22,20 @@ impl Story {
         places.extend((0..workers).map(|index| place(Role::StorageWorker, index, 1)));
         let checks = Checks {
             clients_max: 1000,
-            directory: |path| if path == "/ok" { Ok(()) } else { Err("No such".to_string()) },
+            directory: |path| {
+                if path == "/ok" {
+                    Ok(())
+                } else {
+                    Err("No such".to_string())
+                }
+            },
         };
         let core = Core::new(places, Settings::default(), 1, checks);
-        Self { core, now: 0, log: Vec::new() }
+        Self {
+            core,
+            now: 0,
+            log: Vec::new(),
+        }
     }
 
     /// A system in which everybody serves.
@@ -57,18 +67,30 @@ impl Story {
 
     fn say(&mut self, process: usize, message: FromChild) -> &mut Self {
         let generation = self.generation(process);
-        self.event(Event::Message { process, generation, message })
+        self.event(Event::Message {
+            process,
+            generation,
+            message,
+        })
     }
 
     fn run(&mut self, process: usize) -> &mut Self {
         let generation = self.generation(process);
-        self.event(Event::Started { process, generation, pid: 100 + process as u32 });
+        self.event(Event::Started {
+            process,
+            generation,
+            pid: 100 + process as u32,
+        });
         self.say(process, FromChild::Ready)
     }
 
     fn die(&mut self, process: usize, death: Death) -> &mut Self {
         let generation = self.generation(process);
-        self.event(Event::Died { process, generation, death })
+        self.event(Event::Died {
+            process,
+            generation,
+            death,
+        })
     }
 
     /// Counts and removes the actions so far; other actions stay.
@@ -80,9 +102,12 @@ impl Story {
 
     fn started(&mut self) -> Vec<(usize, u32, ArenaState)> {
         let starts = self.log.iter().filter_map(|action| match action {
-            Action::Start { process, deaths_in_a_row, arena, .. } => {
-                Some((*process, *deaths_in_a_row, *arena))
-            }
+            Action::Start {
+                process,
+                deaths_in_a_row,
+                arena,
+                ..
+            } => Some((*process, *deaths_in_a_row, *arena)),
             _ => None,
         });
         let starts = starts.collect();
@@ -92,9 +117,10 @@ impl Story {
 
     fn replies(&mut self) -> Vec<(usize, u64, Result<String, String>)> {
         let replies = self.log.iter().filter_map(|action| match action {
-            Action::Send { process, message: ToChild::Reply { request, result } } => {
-                Some((*process, *request, result.clone()))
-            }
+            Action::Send {
+                process,
+                message: ToChild::Reply { request, result },
+            } => Some((*process, *request, result.clone())),
             _ => None,
         });
         let replies = replies.collect();
@@ -104,9 +130,10 @@ impl Story {
 
     fn drains(&mut self) -> Vec<(usize, u64)> {
         let drains = self.log.iter().filter_map(|action| match action {
-            Action::Send { process, message: ToChild::Drain { within_ms } } => {
-                Some((*process, *within_ms))
-            }
+            Action::Send {
+                process,
+                message: ToChild::Drain { within_ms },
+            } => Some((*process, *within_ms)),
             _ => None,
         });
         let drains = drains.collect();
@@ -118,30 +145,50 @@ impl Story {
         let pairs = vec![(name.to_string(), text.to_string())];
         self.say(
             0,
-            FromChild::Request { request, body: Request::SetSettings { pairs, local: true } },
+            FromChild::Request {
+                request,
+                body: Request::SetSettings { pairs, local: true },
+            },
         )
     }
 }
 
 fn crash() -> Death {
-    Death { text: "signal 11 (SIGSEGV)".to_string(), ..Death::default() }
+    Death {
+        text: "signal 11 (SIGSEGV)".to_string(),
+        ..Death::default()
+    }
 }
 
 fn kill() -> Death {
-    Death { text: "signal 9 (SIGKILL)".to_string(), by_kill: true, ..Death::default() }
+    Death {
+        text: "signal 9 (SIGKILL)".to_string(),
+        by_kill: true,
+        ..Death::default()
+    }
 }
 
 fn clean() -> Death {
-    Death { text: "exit code 0".to_string(), clean: true, ..Death::default() }
+    Death {
+        text: "exit code 0".to_string(),
+        clean: true,
+        ..Death::default()
+    }
 }
 
 #[test]
 fn everything_starts_at_once_and_is_reported_ready_once() {
     let mut story = Story::new(2);
     story.event(Event::Tick);
-    assert_eq!(story.take(|action| matches!(action, Action::RenewLinks { process: 0 })), 1);
+    assert_eq!(
+        story.take(|action| matches!(action, Action::RenewLinks { process: 0 })),
+        1
+    );
     let fresh = ArenaState::Fresh;
-    assert_eq!(story.started(), [(0, 0, fresh), (1, 0, fresh), (2, 0, fresh)]);
+    assert_eq!(
+        story.started(),
+        [(0, 0, fresh), (1, 0, fresh), (2, 0, fresh)]
+    );
     story.run(0).run(1);
     assert_eq!(story.take(|action| *action == Action::AllReady), 0);
     story.run(2);
@@ -157,17 +204,32 @@ fn a_killed_worker_is_replaced_at_once_with_its_arena_and_the_gateway_is_told() 
     let party = PartyId::storage_worker(0);
     let told = |state| Action::Send {
         process: 0,
-        message: ToChild::PeerState { party, generation: 1, state },
+        message: ToChild::PeerState {
+            party,
+            generation: 1,
+            state,
+        },
     };
     assert_eq!(story.take(|action| *action == told(state)), 1);
     assert_eq!(story.take(|action| matches!(action, Action::AlarmAll)), 1);
-    assert_eq!(story.take(|action| matches!(action, Action::RenewLinks { .. })), 0);
+    assert_eq!(
+        story.take(|action| matches!(action, Action::RenewLinks { .. })),
+        0
+    );
     assert_eq!(story.started(), [(1, 0, ArenaState::Kept)]);
     story.run(1);
     let state = PeerState::Ready { fresh: false };
-    let ready = ToChild::PeerState { party, generation: 2, state };
+    let ready = ToChild::PeerState {
+        party,
+        generation: 2,
+        state,
+    };
     assert_eq!(
-        story.take(|action| *action == Action::Send { process: 0, message: ready.clone() }),
+        story.take(|action| *action
+            == Action::Send {
+                process: 0,
+                message: ready.clone()
+            }),
         1
     );
     assert_eq!(story.core.processes()[1].restarts, 1);
@@ -178,20 +240,35 @@ fn events_of_an_older_generation_change_nothing() {
     let mut story = Story::serving(1);
     story.die(1, kill()).run(1);
     story.log.clear();
-    story.event(Event::Died { process: 1, generation: 1, death: crash() });
+    story.event(Event::Died {
+        process: 1,
+        generation: 1,
+        death: crash(),
+    });
     assert_eq!(story.started(), []);
-    story.event(Event::Message { process: 1, generation: 1, message: FromChild::Ready });
+    story.event(Event::Message {
+        process: 1,
+        generation: 1,
+        message: FromChild::Ready,
+    });
     assert!(story.log.is_empty());
 }
 
 #[test]
 fn a_death_inside_a_write_gives_a_fresh_arena_loudly() {
     let mut story = Story::serving(1);
-    story.die(1, Death { arena_untrusted: true, ..kill() });
-    assert_eq!(story.take(|action| *action == Action::FreshArena { process: 1 }), 1);
-    let loud = |action: &Action| {
-        matches!(action, Action::Log { level, .. } if *level == tracing::Level::ERROR)
-    };
+    story.die(
+        1,
+        Death {
+            arena_untrusted: true,
+            ..kill()
+        },
+    );
+    assert_eq!(
+        story.take(|action| *action == Action::FreshArena { process: 1 }),
+        1
+    );
+    let loud = |action: &Action| matches!(action, Action::Log { level, .. } if *level == tracing::Level::ERROR);
     assert_eq!(story.take(loud), 1);
     assert_eq!(story.started(), [(1, 0, ArenaState::Fresh)]);
     story.run(1);
@@ -199,7 +276,10 @@ fn a_death_inside_a_write_gives_a_fresh_arena_loudly() {
         matches!(
             action,
             Action::Send {
-                message: ToChild::PeerState { state: PeerState::Ready { fresh: true }, .. },
+                message: ToChild::PeerState {
+                    state: PeerState::Ready { fresh: true },
+                    ..
+                },
                 ..
             }
         )
@@ -214,10 +294,21 @@ fn a_death_inside_a_write_gives_a_fresh_arena_loudly() {
 fn a_worker_that_refuses_its_arena_is_killed_and_gets_another() {
     let mut story = Story::serving(1);
     story.die(1, kill());
-    story.say(1, FromChild::ArenaUntrusted { reason: "bad magic".to_string() });
-    assert_eq!(story.take(|action| *action == Action::Kill { process: 1 }), 1);
+    story.say(
+        1,
+        FromChild::ArenaUntrusted {
+            reason: "bad magic".to_string(),
+        },
+    );
+    assert_eq!(
+        story.take(|action| *action == Action::Kill { process: 1 }),
+        1
+    );
     story.die(1, kill());
-    assert_eq!(story.take(|action| *action == Action::FreshArena { process: 1 }), 1);
+    assert_eq!(
+        story.take(|action| *action == Action::FreshArena { process: 1 }),
+        1
+    );
 }
 
 #[test]
@@ -249,9 +340,18 @@ fn a_part_that_cannot_start_at_all_ends_the_system() {
     story.run(0);
     for _ in 0..FIRST_START_DEATHS_MAX {
         let due = story.core.next_deadline().unwrap_or(story.now);
-        story.at(due).die(1, Death { text: "exit code 1".to_string(), ..Death::default() });
+        story.at(due).die(
+            1,
+            Death {
+                text: "exit code 1".to_string(),
+                ..Death::default()
+            },
+        );
     }
-    assert_eq!(story.take(|action| *action == Action::Kill { process: 0 }), 1);
+    assert_eq!(
+        story.take(|action| *action == Action::Kill { process: 0 }),
+        1
+    );
     assert_eq!(story.take(|action| *action == Action::Exit { code: 1 }), 1);
 }
 
@@ -260,33 +360,63 @@ fn a_dead_gateway_gets_new_links_and_workers_drop_the_old_ones() {
     let mut story = Story::serving(2);
     story.die(0, kill());
     let detach = |action: &Action| {
-        matches!(action, Action::Send { message: ToChild::DetachLink { .. }, .. })
+        matches!(
+            action,
+            Action::Send {
+                message: ToChild::DetachLink { .. },
+                ..
+            }
+        )
     };
     assert_eq!(story.take(detach), 4);
-    assert_eq!(story.take(|action| matches!(action, Action::RenewLinks { process: 0 })), 1);
+    assert_eq!(
+        story.take(|action| matches!(action, Action::RenewLinks { process: 0 })),
+        1
+    );
     assert_eq!(story.started(), [(0, 0, ArenaState::Kept)]);
 }
 
 #[test]
 fn a_stopped_process_is_killed_after_its_time_but_not_when_it_goes_on() {
     let mut story = Story::serving(1);
-    story.at(1_000).event(Event::Stopped { process: 1, stopped: true });
+    story.at(1_000).event(Event::Stopped {
+        process: 1,
+        stopped: true,
+    });
     assert_eq!(story.core.next_deadline(), Some(6_000));
-    story.at(4_000).event(Event::Stopped { process: 1, stopped: false });
+    story.at(4_000).event(Event::Stopped {
+        process: 1,
+        stopped: false,
+    });
     assert_eq!(story.core.next_deadline(), None);
-    story.at(5_000).event(Event::Stopped { process: 1, stopped: true });
-    story.event(Event::Stopped { process: 1, stopped: true });
+    story.at(5_000).event(Event::Stopped {
+        process: 1,
+        stopped: true,
+    });
+    story.event(Event::Stopped {
+        process: 1,
+        stopped: true,
+    });
     story.at(9_999);
-    assert_eq!(story.take(|action| matches!(action, Action::Kill { .. })), 0);
+    assert_eq!(
+        story.take(|action| matches!(action, Action::Kill { .. })),
+        0
+    );
     story.at(10_000);
-    assert_eq!(story.take(|action| *action == Action::Kill { process: 1 }), 1);
+    assert_eq!(
+        story.take(|action| *action == Action::Kill { process: 1 }),
+        1
+    );
 }
 
 #[test]
 fn config_set_is_answered_when_every_live_process_has_seen_it() {
     let mut story = Story::serving(2);
     story.set(7, "maxmemory", "1mb");
-    assert_eq!(story.take(|action| *action == Action::Publish { version: 2 }), 1);
+    assert_eq!(
+        story.take(|action| *action == Action::Publish { version: 2 }),
+        1
+    );
     assert_eq!(story.replies(), []);
     story.say(0, FromChild::RegistrySeen { version: 2 });
     story.say(1, FromChild::RegistrySeen { version: 2 });
@@ -300,15 +430,24 @@ fn config_set_is_answered_when_every_live_process_has_seen_it() {
     for process in 0..3 {
         story.say(process, FromChild::RegistrySeen { version: 4 });
     }
-    assert_eq!(story.replies(), [(0, 8, Ok("OK".to_string())), (0, 9, Ok("OK".to_string()))]);
+    assert_eq!(
+        story.replies(),
+        [(0, 8, Ok("OK".to_string())), (0, 9, Ok("OK".to_string()))]
+    );
 }
 
 #[test]
 fn config_set_is_refused_with_the_texts_of_the_settings() {
     let mut story = Story::serving(1);
-    story.set(1, "maxclients", "5000").set(2, "nosuch", "1").set(3, "port", "1");
-    let errors: Vec<String> =
-        story.replies().into_iter().map(|(_, _, result)| result.unwrap_err()).collect();
+    story
+        .set(1, "maxclients", "5000")
+        .set(2, "nosuch", "1")
+        .set(3, "port", "1");
+    let errors: Vec<String> = story
+        .replies()
+        .into_iter()
+        .map(|(_, _, result)| result.unwrap_err())
+        .collect();
     assert_eq!(
         errors,
         [
@@ -328,7 +467,10 @@ fn shutdown_drains_gateways_first_then_workers() {
     story.at(2_000).die(0, clean());
     assert_eq!(story.drains(), [(1, 9_000), (2, 9_000)]);
     story.die(1, clean());
-    assert_eq!(story.take(|action| matches!(action, Action::Exit { .. })), 0);
+    assert_eq!(
+        story.take(|action| matches!(action, Action::Exit { .. })),
+        0
+    );
     story.die(2, clean());
     assert_eq!(story.take(|action| *action == Action::Exit { code: 0 }), 1);
     assert_eq!(story.started(), []);
@@ -337,14 +479,23 @@ fn shutdown_drains_gateways_first_then_workers() {
 #[test]
 fn a_second_signal_hurries_and_late_parts_are_killed() {
     let mut story = Story::serving(1);
-    story.at(1_000).event(Event::Signal { now: false }).event(Event::Signal { now: false });
+    story
+        .at(1_000)
+        .event(Event::Signal { now: false })
+        .event(Event::Signal { now: false });
     assert_eq!(story.drains(), [(0, 10_000), (0, HURRY_MS)]);
     story.at(1_000 + HURRY_MS);
-    assert_eq!(story.take(|action| *action == Action::Kill { process: 0 }), 1);
+    assert_eq!(
+        story.take(|action| *action == Action::Kill { process: 0 }),
+        1
+    );
     story.die(0, kill());
     assert_eq!(story.drains(), [(1, HURRY_MS)]);
     story.at(story.now + HURRY_MS);
-    assert_eq!(story.take(|action| *action == Action::Kill { process: 1 }), 1);
+    assert_eq!(
+        story.take(|action| *action == Action::Kill { process: 1 }),
+        1
+    );
     story.die(1, kill());
     assert_eq!(story.take(|action| *action == Action::Exit { code: 0 }), 1);
 }
