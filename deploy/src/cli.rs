@@ -40,7 +40,7 @@ pub enum Tool {
     /// Show running servers of this user: processes, state, memory, load
     Status(StatusArgs),
     /// Measure a RESP server
-    Bench(bench::BenchArgs),
+    Bench(Box<bench::BenchArgs>),
     /// Print a completion script for a shell
     #[command(hide = true)]
     Completions {

@@ -93,7 +93,7 @@ fn print_config(words: &[String]) -> Result<ExitCode, Failure> {
 fn run_tool(tool: Tool) -> Result<ExitCode, Failure> {
     match tool {
         Tool::Status(args) => status_command::run(&args).map(|()| ExitCode::SUCCESS),
-        Tool::Bench(args) => Ok(bench::run(args)),
+        Tool::Bench(args) => Ok(bench::run(*args)),
         Tool::Completions { shell } => {
             let mut command = cli::documented();
             clap_complete::generate(shell, &mut command, "sirocco", &mut std::io::stdout());

@@ -19,15 +19,13 @@ use proto::counters::{gateway_page, worker_page};
 use proto::registry::Registry;
 use runtime::message::{LinkPlan, LinkRole};
 use runtime::plan::{Fingerprints, PartyId, Role, link_id};
+use shm::arena;
 use shm::{Bell, Journal, LinkSegment, Party, PartyState, RegistrySegment};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
 /// Bytes of each buffer of the registry; sparse, so room for growth costs nothing.
 const REGISTRY_BYTES: usize = 16 << 20;
-
-/// Address space of an arena; sparse, so it costs nothing until it is used.
-const ARENA_BYTES: i64 = 256 << 30;
 
 /// A descriptor that waits to be sent while the thing it belongs to lives on.
 #[derive(Clone, Debug)]
@@ -181,7 +179,7 @@ impl Segments {
 
     /// Bytes that an arena may grow to.
     pub fn arena_bytes(&self) -> u64 {
-        ARENA_BYTES.unsigned_abs()
+        arena::default_capacity()
     }
 
     /// The registry.
@@ -303,17 +301,8 @@ impl Segments {
 }
 
 fn new_arena(index: u32) -> Result<OwnedFd, Failure> {
-    use nix::fcntl::{FcntlArg, SealFlag, fcntl};
-    use nix::sys::memfd::{MFdFlags, memfd_create};
-    let failed = |errno: nix::errno::Errno| {
-        Failure::Resources(format!("arena of storage worker {index}: {}", errno.desc()))
-    };
-    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
-    let fd = memfd_create(format!("sirocco-arena-{index}").as_str(), flags).map_err(failed)?;
-    nix::unistd::ftruncate(&fd, ARENA_BYTES).map_err(failed)?;
-    let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
-    fcntl(&fd, FcntlArg::F_ADD_SEALS(seals)).map_err(failed)?;
-    Ok(fd)
+    arena::create_memory(&format!("sirocco-arena-{index}"), arena::default_capacity())
+        .map_err(|error| Failure::Resources(format!("arena of storage worker {index}: {error}")))
 }
 
 fn out_of_descriptors(error: std::io::Error) -> Failure {
