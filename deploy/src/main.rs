@@ -103,7 +103,7 @@ fn run_tool(tool: Tool) -> Result<ExitCode, Failure> {
             .render(&mut std::io::stdout())
             .map(|()| ExitCode::SUCCESS)
             .map_err(|error| Failure::System(error.to_string())),
-        Tool::Gateway { .. } => run_role("gateway", roles::gateway),
+        Tool::Gateway { .. } => run_role("gateway", gateway::run),
         Tool::StorageWorker { .. } => run_role("storage worker", roles::storage_worker),
     }
 }

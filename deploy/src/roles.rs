@@ -1,15 +1,7 @@
-//! Roles that only follow their supervisor and serve nobody: they stand in until the gateway and the
-//! storage worker have entry points of their own.
+//! A storage worker that follows its supervisor and serves nobody: it stands in until `storage_worker` has an
+//! entry point of its own.
 
 use runtime::{Child, ChildEvent, FromChild};
-
-/// Follows the supervisor as a gateway.
-///
-/// # Errors
-/// Never.
-pub fn gateway(child: Child) -> Result<(), String> {
-    follow(&child)
-}
 
 /// Follows the supervisor as a storage worker.
 ///
