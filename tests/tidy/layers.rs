@@ -133,6 +133,7 @@ fn the_words_have_no_unsafe_code_and_no_io() {
 fn unsafe_code_stays_where_it_belongs() {
     let homes = [
         "shm/src",
+        "storage-worker/benches",
         "storage-worker/src/keyspace",
         "storage-worker/src/prefetch.rs",
     ];

@@ -31,6 +31,15 @@ impl Process {
         }
     }
 
+    /// The number of the process among those of its role.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.args
+            .get(2)
+            .and_then(|index| index.parse().ok())
+            .unwrap_or(0)
+    }
+
     /// Sends a signal; a process that is gone is no error.
     pub fn signal(&self, signal: Signal) {
         let _ = kill(Pid::from_raw(self.pid), signal);
