@@ -98,8 +98,7 @@ mod tests {
 
     #[test]
     fn shows_no_paths() {
-        let line =
-            words(r#"/opt/x/redis-server --port {port} --save "" --dir=/home/me/data ./y/z"#);
+        let line = words(r#"/opt/x/redis-server --port {port} --save "" --dir=/srv/data ./y/z"#);
         assert_eq!(
             public_line(&line.unwrap()),
             r#"redis-server --port {port} --save "" --dir=data z"#
