@@ -31,6 +31,7 @@ pub mod counters;
 pub mod cursor;
 pub mod error;
 pub mod frame;
+pub mod glob;
 pub mod ids;
 pub mod limits;
 pub mod number;
