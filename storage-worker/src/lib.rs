@@ -1,4 +1,41 @@
-//! The storage worker role: one part of the keyspace.
+//! The storage worker role: one part of the keyspace, served by one thread.
+//!
+//! ```text
+//!   request rings --> event_loop --> engine --> commands --> keyspace (in the arena)
+//!   reply rings   <--    |                                      |
+//!                        +--> journal: commit lines, brackets <-+
+//! ```
+//!
+//! Layers, each using only what is below it
+//!
+//! ```text
+//!   event_loop    the shell: rings, doorbell, timers, control messages, death of a predecessor
+//!   engine        the core: request, time and seed in; reply bytes and effects out
+//!   commands      one function per row of the catalogue
+//!   context       what such a function may touch
+//!   keyspace      databases, dictionaries, entries, expiry, eviction: everything in the arena
+//!   collections   algorithms over plain bytes
+//! ```
+//!
+//! Nothing above `event_loop` reads a clock, a ring or a file, so the same inputs give the same
+//! outputs in a test as in the running system.
 
 pub mod collections;
+pub mod commands;
+pub mod context;
+pub mod engine;
+mod event_loop;
 pub mod keyspace;
+pub mod random;
+pub mod settings;
+
+/// Runs a storage worker until it is drained.
+///
+/// # Errors
+/// A sentence for the log if it cannot start.
+pub fn run(child: runtime::Child) -> Result<(), String> {
+    event_loop::start(child)
+        .map_err(|error| error.to_string())?
+        .run();
+    Ok(())
+}

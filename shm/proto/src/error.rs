@@ -97,6 +97,8 @@ fixed_errors! {
     ExpireOptionsGtLt = "ERR GT and LT options at the same time are not compatible";
     // --- strings
     LcsStrings = "ERR The specified keys must contain string values";
+    LcsTooLong = "ERR String too long for LCS";
+    LcsMemory = "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len";
     LcsLenAndIdx = "ERR If you want both the length and indexes, please just use IDX.";
     // --- generic
     InvalidCursor = "ERR invalid cursor";

@@ -96,6 +96,21 @@ impl RingConsumer {
         }
     }
 
+    /// Sets bits of the readable byte `offset` bytes behind the private head: a note to a successor
+    /// that will read the same frame again. Without effect beyond what is readable.
+    pub fn mark(&mut self, offset: usize, bits: u8) {
+        if offset as u64 >= self.tail - self.head {
+            return;
+        }
+        let place = ((self.head + offset as u64) & self.mask) as usize;
+        // SAFETY: S1, S2: the place is below the capacity. S4: it is the consumer's part, and no
+        // slice of it is lent out while `self` is borrowed exclusively.
+        unsafe {
+            let byte = self.memory.data.as_ptr().add(place);
+            byte.write(byte.read() | bits);
+        }
+    }
+
     /// Moves the private head over `len` bytes that were used.
     ///
     /// # Panics

@@ -27,7 +27,8 @@ mod request;
 pub use args::Args;
 pub use reply::{REPLY_HEADER_BYTES, ReplyHeader, ReplyKind};
 pub use request::{
-    REQUEST_HEADER_BYTES, RequestHeader, RequestKind, flags, request_len, write_request,
+    REQUEST_FLAGS_OFFSET, REQUEST_HEADER_BYTES, RequestHeader, RequestKind, flags, request_len,
+    write_request,
 };
 
 use std::fmt;

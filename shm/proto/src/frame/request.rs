@@ -23,6 +23,9 @@ use super::{FrameError, u16_at, u32_at};
 /// Bytes of a request header.
 pub const REQUEST_HEADER_BYTES: usize = 32;
 
+/// Where [`RequestHeader::flags`] stands in a frame.
+pub const REQUEST_FLAGS_OFFSET: usize = 5;
+
 /// Bits of [`RequestHeader::flags`].
 pub mod flags {
     /// The reply is written as RESP3.
@@ -33,6 +36,9 @@ pub mod flags {
     pub const DISCARD: u8 = 1 << 2;
     /// Refuse the command if it could use more memory: the system is above `maxmemory`.
     pub const DENY_OOM: u8 = 1 << 3;
+    /// Set by a worker in the ring, never sent: the command has changed data but its reply may be
+    /// lost, so a successor must not run it again.
+    pub const EXECUTED: u8 = 1 << 7;
 }
 
 /// What a request frame is.

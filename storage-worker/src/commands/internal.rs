@@ -1,0 +1,134 @@
+//! Commands that only other processes of the system send.
+//!
+//! The gateway uses them for commands over keys of several workers (it fetches with one and stores
+//! with another) and for switches that every worker must hear of.
+//!
+//! Payload of a moved value: kind, encoding, then the bytes; only workers of one build exchange it.
+//!
+//! ```text
+//!   | kind u8 | encoding u8 | string: its bytes (an integer as text) ... |
+//! ```
+
+use crate::commands::prelude::*;
+use crate::keyspace::Encoding;
+use proto::time::UnixMillis;
+use std::time::Duration;
+
+pub(crate) use super::bitmap::bitop_of_values as bitop_store;
+pub(crate) use super::string::{lcs_of_values as lcs, strings};
+
+const KIND_STRING: u8 = 0;
+const ENCODING_AUTO: u8 = 0;
+const ENCODING_RAW: u8 = 1;
+
+/// _DEBUG SLEEP seconds | SET-ACTIVE-EXPIRE 0 | 1
+///
+/// Numbers are read as the reference reads them here: what is none counts as 0.
+pub(crate) fn debug(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    let (word, value) = (args.get(1), args.get(2));
+    if word.eq_ignore_ascii_case(b"SLEEP") {
+        let seconds = std::str::from_utf8(value)
+            .ok()
+            .and_then(|text| text.parse().ok());
+        let sleep = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        ctx.effects.sleep = sleep;
+    } else if word.eq_ignore_ascii_case(b"SET-ACTIVE-EXPIRE") {
+        ctx.settings.active_expire = parse_i64(value).unwrap_or(0) != 0;
+    } else {
+        return Err(CommandError::Syntax);
+    }
+    ctx.reply.ok();
+    Ok(())
+}
+
+/// _DEBUGOBJECT key
+///
+/// The line of DEBUG OBJECT. Instead of an address, which would mean nothing outside this process,
+/// it shows the hash of the key.
+pub(crate) fn debug_object(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    let key = ctx.first_key(args);
+    let Some(found) = ctx.keyspace.find(&key, ctx.now, Access::Peek) else {
+        return Err(CommandError::NoSuchKey);
+    };
+    let idle = found.idle_seconds();
+    let clock = (ctx.now.seconds() & 0xff_ffff).wrapping_sub(u64::from(idle)) & 0xff_ffff;
+    let line = format!(
+        "Value at:0x{:012x} refcount:1 encoding:{} serializedlength:{} lru:{clock} lru_seconds_idle:{idle}",
+        key.hash & 0xffff_ffff_ffff,
+        found.encoding().name(),
+        serialized_len(string_of(&found)?),
+    );
+    ctx.reply.simple(&line);
+    Ok(())
+}
+
+/// Bytes that the value takes in a dump file: small integers are packed, strings get a length.
+fn serialized_len(value: StringRef<'_>) -> usize {
+    let packed = match value {
+        StringRef::Int(number) => Some(number),
+        StringRef::Bytes(bytes) if bytes.len() <= 11 => parse_i64(bytes),
+        StringRef::Bytes(_) => None,
+    };
+    match packed {
+        Some(-0x80..=0x7f) => return 2,
+        Some(-0x8000..=0x7fff) => return 3,
+        Some(-0x8000_0000..=0x7fff_ffff) => return 5,
+        _ => {}
+    }
+    match string_len(value) {
+        len @ 0..=0x3f => len + 1,
+        len @ 0x40..=0x3fff => len + 2,
+        len => len + 5,
+    }
+}
+
+/// _EXPORT key
+pub(crate) fn export(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    let key = ctx.first_key(args);
+    let Some(found) = ctx.keyspace.find(&key, ctx.now, Access::Peek) else {
+        ctx.reply.null();
+        return Ok(());
+    };
+    let encoding = if found.encoding() == Encoding::Raw {
+        ENCODING_RAW
+    } else {
+        ENCODING_AUTO
+    };
+    let mut payload = vec![KIND_STRING, encoding];
+    with_bytes(string_of(&found)?, |bytes| payload.extend_from_slice(bytes));
+    let expiry = found.expiry().map_or(-1, |at| at.get() as i64);
+    ctx.reply.array(2);
+    ctx.reply.bulk(&payload);
+    ctx.reply.int(expiry);
+    Ok(())
+}
+
+/// _IMPORT key payload expiry replace
+///
+/// Replies 1, or 0 if the key exists and must not be replaced.
+pub(crate) fn import(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    let (encoding, bytes) = match args.get(2) {
+        [
+            KIND_STRING,
+            encoding @ (ENCODING_AUTO | ENCODING_RAW),
+            bytes @ ..,
+        ] => (*encoding, bytes),
+        _ => return Err(CommandError::Syntax),
+    };
+    let expiry = match u64::try_from(integer(args.get(3))?) {
+        Ok(at) => Expiry::At(UnixMillis(at)),
+        Err(_) => Expiry::Clear,
+    };
+    let may_replace = integer(args.get(4))? != 0;
+    let key = ctx.first_key(args);
+    let is_free = ctx.keyspace.find(&key, ctx.now, Access::Write).is_none();
+    if is_free || may_replace {
+        let value = match encoding {
+            ENCODING_RAW => StringValue::Raw(bytes),
+            _ => StringValue::Auto(bytes),
+        };
+        ctx.keyspace.set_string(&key, value, expiry);
+    }
+    ctx.reply.int(i64::from(is_free || may_replace));
+    Ok(())
+}

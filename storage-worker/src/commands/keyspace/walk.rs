@@ -1,0 +1,116 @@
+//! Walking over keys: SCAN and KEYS.
+//!
+//! A SCAN cursor names a slot and a hash prefix, so it stays good through splits of tables,
+//! restarts and moves; the gateway sends it to the worker that owns the slot.
+
+use crate::commands::prelude::*;
+use crate::keyspace::SlotRange;
+use proto::glob;
+use proto::number::parse_u64;
+use proto::resp::reply::ReplyWriter;
+
+/// Keys per SCAN call unless COUNT says otherwise.
+const COUNT_DEFAULT: usize = 10;
+
+struct Options<'a> {
+    pattern: Option<&'a [u8]>,
+    type_name: Option<&'a [u8]>,
+    count: usize,
+}
+
+impl<'a> Options<'a> {
+    fn parse(mut words: impl Iterator<Item = &'a [u8]>) -> Result<Self, CommandError> {
+        let mut options = Self {
+            pattern: None,
+            type_name: None,
+            count: COUNT_DEFAULT,
+        };
+        while let Some(word) = words.next() {
+            let value = words.next().ok_or(CommandError::Syntax)?;
+            if word.eq_ignore_ascii_case(b"COUNT") {
+                let count = integer(value)?;
+                if count < 1 {
+                    return Err(CommandError::Syntax);
+                }
+                options.count = usize::try_from(count).unwrap_or(usize::MAX);
+            } else if word.eq_ignore_ascii_case(b"MATCH") {
+                // Everything matches a lone star; not looking is faster.
+                options.pattern = (value != b"*").then_some(value);
+            } else if word.eq_ignore_ascii_case(b"TYPE") {
+                options.type_name = Some(value);
+            } else {
+                return Err(CommandError::Syntax);
+            }
+        }
+        Ok(options)
+    }
+
+    fn accept(&self, key: &[u8], kind: ValueKind) -> bool {
+        self.pattern
+            .is_none_or(|pattern| glob::matches(pattern, key, false))
+            && self
+                .type_name
+                .is_none_or(|name| name.eq_ignore_ascii_case(kind_name(kind).as_bytes()))
+    }
+}
+
+/// SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]
+pub(crate) fn scan(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    let cursor = parse_u64(args.get(1)).ok_or(CommandError::InvalidCursor)?;
+    let options = Options::parse(args.iter_from(2))?;
+    // The cursor stands in front of the keys but is known behind them.
+    let mut found = Vec::new();
+    let mut elements = ReplyWriter::to_vec(&mut found, ctx.reply.resp3());
+    let mut count = 0;
+    let next = ctx.keyspace.scan(
+        ctx.db,
+        cursor,
+        options.count,
+        ctx.now,
+        SlotRange::ALL,
+        |key, kind| {
+            if options.accept(key, kind) {
+                elements.bulk(key);
+                count += 1;
+            }
+        },
+    );
+    ctx.reply.array(2);
+    ctx.reply.bulk(itoa::Buffer::new().format(next).as_bytes());
+    ctx.reply.array(count);
+    ctx.reply.raw(&found);
+    Ok(())
+}
+
+/// KEYS pattern
+pub(crate) fn keys(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    let pattern = args.get(1);
+    let is_any = pattern == b"*";
+    let mark = ctx.reply.begin_array();
+    let mut count = 0;
+    let mut cursor = 0;
+    loop {
+        let reply = &mut ctx.reply;
+        cursor = ctx.keyspace.scan(
+            ctx.db,
+            cursor,
+            KEYS_STEP,
+            ctx.now,
+            SlotRange::ALL,
+            |key, _| {
+                if is_any || glob::matches(pattern, key, false) {
+                    reply.bulk(key);
+                    count += 1;
+                }
+            },
+        );
+        if cursor == 0 {
+            break;
+        }
+    }
+    ctx.reply.set_array_len(mark, count);
+    Ok(())
+}
+
+/// Keys per step of KEYS: enough that the start of a step does not count.
+const KEYS_STEP: usize = 4096;

@@ -1,0 +1,51 @@
+//! Command handlers, one file or folder per group, and the table that leads to them.
+//!
+//! The rows are in `proto::catalogue::storage`; each ends with the path of its handler below this
+//! module. The macro here turns the same rows into an array of functions, so a row without a
+//! handler does not compile and a handler without a row is reported as unused.
+//!
+//! A handler is `fn(&mut Context, Args) -> CommandResult`: synchronous, without I/O, replying
+//! through `ctx.reply`. The number of arguments has been checked by the gateway; a handler that is
+//! given fewer reads empty ones and does nothing worse.
+
+mod bitmap;
+mod expire;
+mod internal;
+mod keyspace;
+mod object;
+mod server;
+mod string;
+
+use crate::context::{CommandResult, Context};
+use proto::catalogue::StorageCommand;
+use proto::frame::Args;
+
+/// What a row's last column names.
+pub type Handler = fn(&mut Context<'_>, Args<'_>) -> CommandResult;
+
+macro_rules! dispatch_table {
+    ($( $(#[doc = $summary:literal])+ $id:ident $columns:tt => $handler:path; )*) => {
+        /// Indexed by `StorageCommand`; made of the same rows, so it cannot be out of step.
+        static DISPATCH: [Handler; StorageCommand::COUNT] = [ $( $handler, )* ];
+    };
+}
+proto::storage_commands!(dispatch_table);
+
+/// The function that runs `command`.
+#[inline]
+pub fn handler(command: StorageCommand) -> Handler {
+    DISPATCH[command as usize]
+}
+
+/// Names that nearly every handler uses.
+mod prelude {
+    pub(crate) use crate::context::{
+        CommandResult, Context, clamp_range, integer, is_equal, kind_name, reply_string,
+        string_len, string_of, with_bytes,
+    };
+    pub(crate) use crate::keyspace::{Access, Expiry, StringRef, StringValue, ValueKind};
+    pub(crate) use proto::CommandError;
+    pub(crate) use proto::frame::Args;
+    pub(crate) use proto::number::parse_i64;
+    pub(crate) use proto::resp::reply::ReplyWriter;
+}

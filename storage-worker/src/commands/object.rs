@@ -1,0 +1,83 @@
+//! How a value is kept: OBJECT and MEMORY USAGE.
+//!
+//! A missing key is nil, never an error: tools ask about keys that have just expired.
+
+use crate::commands::prelude::*;
+use crate::keyspace::Found;
+
+/// OBJECT ENCODING key
+pub(crate) fn encoding(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    describe(ctx, args, |found, reply| {
+        reply.bulk(found.encoding().name().as_bytes());
+        Ok(())
+    })
+}
+
+/// OBJECT REFCOUNT key
+///
+/// Values are never shared between keys, so it is always 1.
+pub(crate) fn refcount(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    describe(ctx, args, |_, reply| {
+        reply.int(1);
+        Ok(())
+    })
+}
+
+/// OBJECT IDLETIME key
+pub(crate) fn idletime(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    let is_lfu = ctx.settings.policy_is_lfu;
+    describe(ctx, args, |found, reply| {
+        if is_lfu {
+            return Err(CommandError::NoIdleTime);
+        }
+        reply.int(i64::from(found.idle_seconds()));
+        Ok(())
+    })
+}
+
+/// OBJECT FREQ key
+pub(crate) fn freq(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    let is_lfu = ctx.settings.policy_is_lfu;
+    describe(ctx, args, |found, reply| {
+        if !is_lfu {
+            return Err(CommandError::NoFrequency);
+        }
+        reply.int(i64::from(found.frequency()));
+        Ok(())
+    })
+}
+
+/// MEMORY USAGE key [SAMPLES count]
+///
+/// The count is checked and has no effect: the memory of a value is known exactly.
+pub(crate) fn memory_usage(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    let mut words = args.iter_from(3);
+    while let Some(word) = words.next() {
+        let value = words
+            .next()
+            .filter(|_| word.eq_ignore_ascii_case(b"SAMPLES"));
+        if integer(value.ok_or(CommandError::Syntax)?)? < 0 {
+            return Err(CommandError::Syntax);
+        }
+    }
+    describe(ctx, args, |found, reply| {
+        reply.int(found.memory_bytes() as i64);
+        Ok(())
+    })
+}
+
+/// Looks the key in argument 2 up without touching it; replies nil if it is missing.
+fn describe(
+    ctx: &mut Context<'_>,
+    args: Args<'_>,
+    show: impl FnOnce(&Found<'_>, &mut ReplyWriter<'_>) -> CommandResult,
+) -> CommandResult {
+    let key = ctx.key(args.get(2));
+    match ctx.keyspace.find(&key, ctx.now, Access::Peek) {
+        Some(found) => show(&found, &mut ctx.reply),
+        None => {
+            ctx.reply.null();
+            Ok(())
+        }
+    }
+}

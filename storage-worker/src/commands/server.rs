@@ -1,0 +1,43 @@
+//! Whole databases: their size, emptying them, memory that is given back.
+
+use crate::commands::prelude::*;
+
+/// DBSIZE
+pub(crate) fn dbsize(ctx: &mut Context<'_>, _args: Args<'_>) -> CommandResult {
+    ctx.reply.count(ctx.keyspace.len(ctx.db) as usize);
+    Ok(())
+}
+
+/// FLUSHALL [ASYNC | SYNC]
+pub(crate) fn flushall(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    let is_lazy = is_lazy(ctx, args)?;
+    ctx.keyspace.flush_all(is_lazy);
+    ctx.reply.ok();
+    Ok(())
+}
+
+/// FLUSHDB [ASYNC | SYNC]
+pub(crate) fn flushdb(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    let is_lazy = is_lazy(ctx, args)?;
+    ctx.keyspace.flush_db(ctx.db, is_lazy);
+    ctx.reply.ok();
+    Ok(())
+}
+
+fn is_lazy(ctx: &Context<'_>, args: Args<'_>) -> Result<bool, CommandError> {
+    match (args.len(), args.get(1)) {
+        (1, _) => Ok(ctx.settings.flush_is_lazy),
+        (2, word) if word.eq_ignore_ascii_case(b"ASYNC") => Ok(true),
+        (2, word) if word.eq_ignore_ascii_case(b"SYNC") => Ok(false),
+        _ => Err(CommandError::Syntax),
+    }
+}
+
+/// MEMORY PURGE
+///
+/// The pages go back in slices between batches; the command only asks for it.
+pub(crate) fn memory_purge(ctx: &mut Context<'_>, _args: Args<'_>) -> CommandResult {
+    ctx.effects.purge = true;
+    ctx.reply.ok();
+    Ok(())
+}

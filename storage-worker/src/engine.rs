@@ -1,0 +1,173 @@
+//! The core of a storage worker: a request, a time and a seed in; reply bytes and effects out.
+//!
+//! No ring, clock, thread or file appears here, so a test (or a log) can drive it exactly as the
+//! event loop does, and the same inputs always give the same outputs.
+//!
+//! ```text
+//!   request frame --> row of the catalogue --> handler(Context, Args) --> RESP bytes
+//!                                                   |
+//!                                                   +--> keyspace, effects
+//! ```
+//!
+//! Cost: a table look-up, one pass over the packed arguments and an indirect call per command;
+//! nothing is allocated.
+//! Not here: whether a change is bracketed in the journal (`event_loop`), what a command does
+//! (`commands`).
+
+use crate::commands::handler;
+use crate::context::{Context, Effects};
+use crate::keyspace::{Access, Keyspace};
+use crate::random::Random;
+use crate::settings::EngineSettings;
+use proto::CommandError;
+use proto::catalogue::{KeySpec, StorageCommand, flag};
+use proto::frame::{Args, RequestHeader, flags};
+use proto::resp::reply::ReplyWriter;
+use proto::time::UnixMillis;
+
+/// What the loop must know of a command before it runs, packed for one byte per command.
+#[derive(Clone, Copy, Debug)]
+struct Traits(u8);
+
+impl Traits {
+    const WRITES: u8 = 1;
+    const DENIES_OOM: u8 = 2;
+    const KEY_IS_FIRST: u8 = 4;
+}
+
+/// Indexed by `StorageCommand`.
+static TRAITS: [Traits; StorageCommand::COUNT] = traits();
+
+const fn traits() -> [Traits; StorageCommand::COUNT] {
+    let mut traits = [Traits(0); StorageCommand::COUNT];
+    let mut command = 0;
+    while command < StorageCommand::COUNT {
+        let spec = &proto::catalogue::storage::SPECS[command];
+        let mut bits = 0;
+        if spec.flags.has(flag::WRITE) {
+            bits |= Traits::WRITES;
+        }
+        if spec.flags.has(flag::DENYOOM) {
+            bits |= Traits::DENIES_OOM;
+        }
+        if key_is_first(spec.keys) {
+            bits |= Traits::KEY_IS_FIRST;
+        }
+        traits[command] = Traits(bits);
+        command += 1;
+    }
+    traits
+}
+
+/// Whether argument 1 is a key, so that its memory can be fetched ahead.
+const fn key_is_first(keys: KeySpec) -> bool {
+    matches!(
+        keys,
+        KeySpec::One | KeySpec::All | KeySpec::Range { first: 1, .. }
+    )
+}
+
+/// A command that was executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Executed {
+    /// Bytes of the reply.
+    pub reply_len: usize,
+    /// The reply did not fit into the memory lent to its writer.
+    pub is_spilled: bool,
+    /// The reply is an error.
+    pub is_error: bool,
+}
+
+/// The deterministic part of a worker.
+#[derive(Debug)]
+pub struct Engine {
+    /// The data.
+    pub keyspace: Keyspace,
+    /// Settings that commands look at.
+    pub settings: EngineSettings,
+    /// What the last command wants the shell to do.
+    pub effects: Effects,
+    rng: Random,
+    hash_seed: u64,
+    spans: Vec<(u32, u32)>,
+}
+
+impl Engine {
+    /// An engine over a keyspace. `hash_seed` is that of the whole system, `seed` is this worker's.
+    pub fn new(keyspace: Keyspace, settings: EngineSettings, hash_seed: u64, seed: u64) -> Self {
+        Self {
+            keyspace,
+            settings,
+            effects: Effects::default(),
+            rng: Random::new(seed),
+            hash_seed,
+            spans: Vec::new(),
+        }
+    }
+
+    /// The seed of key hashes.
+    #[inline]
+    pub fn hash_seed(&self) -> u64 {
+        self.hash_seed
+    }
+
+    /// Whether the command may change data.
+    #[inline]
+    pub fn writes(command: StorageCommand) -> bool {
+        TRAITS[command as usize].0 & Traits::WRITES != 0
+    }
+
+    /// Whether the command is refused when memory is short.
+    #[inline]
+    pub fn denies_oom(command: StorageCommand) -> bool {
+        TRAITS[command as usize].0 & Traits::DENIES_OOM != 0
+    }
+
+    /// Whether argument 1 of the command is a key.
+    #[inline]
+    pub fn key_is_first(command: StorageCommand) -> bool {
+        TRAITS[command as usize].0 & Traits::KEY_IS_FIRST != 0
+    }
+
+    /// Runs one command. `body` is the packed arguments, `first_hash` the hash of argument 1 if it
+    /// is known. An error of the command becomes the reply; what it had written is dropped.
+    #[inline]
+    pub fn execute(
+        &mut self,
+        request: &RequestHeader,
+        command: StorageCommand,
+        body: &[u8],
+        first_hash: Option<u64>,
+        now: UnixMillis,
+        reply: ReplyWriter<'_>,
+    ) -> Executed {
+        let is_quiet = request.flags & flags::NO_TOUCH != 0;
+        let mut context = Context {
+            keyspace: &mut self.keyspace,
+            reply,
+            now,
+            rng: &mut self.rng,
+            db: request.database,
+            access: if is_quiet { Access::Peek } else { Access::Read },
+            settings: &mut self.settings,
+            effects: &mut self.effects,
+            hash_seed: self.hash_seed,
+            first_slot: request.slot,
+            first_hash,
+        };
+        let result = match Args::new(body, request.argc, &mut self.spans) {
+            Ok(args) => handler(command)(&mut context, args),
+            Err(_) => Err(CommandError::Internal),
+        };
+        let is_error = result.is_err();
+        if let Err(error) = result {
+            context.reply.truncate(0);
+            context.reply.error(&error);
+        }
+        Executed {
+            reply_len: context.reply.len(),
+            is_spilled: context.reply.is_spilled(),
+            is_error,
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Work that nobody waits for, done in slices between batches: expiry, freeing, eviction, giving
+//! pages back, levels of the statistics page.
+//!
+//! ```text
+//!   after every batch          is a slice due?   one compare
+//!   something is left to do    a slice every millisecond, about 0.1 ms each: 10 % of the thread
+//!   nothing is left            every 100 ms, by a timer of the sleep
+//! ```
+//!
+//! An idle worker that has caught up wakes ten times a second for some microseconds.
+//! Not here: how keys are found (`keyspace`), eviction for a command that needs room (`core`).
+
+use super::core::Core;
+use proto::counters::{DatabaseCounter, WorkerCounter, worker_page};
+use proto::time::UnixMillis;
+use shm::arena::Arena;
+use std::time::Duration;
+
+/// Between two slices while there is more to do: short enough that a million keys that expire
+/// together are gone in two seconds.
+const BUSY_INTERVAL_MS: u64 = 1;
+/// Between two looks when there was nothing to do: keys expire in the background at most this
+/// late. On access they always expire on time.
+const IDLE_INTERVAL_MS: u64 = 100;
+/// Steps of expiry per slice, 0.2 us each.
+const EXPIRE_STEPS: usize = 500;
+/// Keys freed per slice, 0.1 us each.
+const FREE_STEPS: usize = 1000;
+/// Free pages that stay for the next growth: a twentieth of what is used, at least 4 MiB.
+const KEEP_BYTES_MIN: u64 = 4 << 20;
+/// Pages given back per slice; a page costs about 0.3 us.
+const RETURN_BYTES: u64 = 1 << 20;
+
+/// When the next slice is due and what is left to do.
+#[derive(Debug)]
+pub(crate) struct Background {
+    due: UnixMillis,
+    is_purging: bool,
+}
+
+impl Background {
+    pub(crate) fn new() -> Self {
+        Self {
+            due: UnixMillis(0),
+            is_purging: false,
+        }
+    }
+
+    /// Runs a slice if one is due.
+    #[inline]
+    pub(crate) fn run_if_due(&mut self, core: &mut Core) {
+        // A clock that was set back must not stop the background.
+        if core.now >= self.due || self.due.since(core.now) > IDLE_INTERVAL_MS {
+            self.run(core);
+        }
+    }
+
+    /// How long the loop may sleep.
+    pub(crate) fn time_left(&self, now: UnixMillis) -> Duration {
+        Duration::from_millis(self.due.since(now).clamp(1, IDLE_INTERVAL_MS))
+    }
+
+    #[cold]
+    fn run(&mut self, core: &mut Core) {
+        let mut is_more = false;
+        if core.engine.settings.active_expire {
+            is_more |= expire(core);
+        }
+        if core.engine.keyspace.lazily_pending() > 0 {
+            is_more |= core.in_background(|core| core.engine.keyspace.free_slice(FREE_STEPS));
+        }
+        if core.is_over_limit() {
+            is_more |= core.in_background(Core::make_room) && core.is_over_limit();
+        }
+        is_more |= self.return_pages(core);
+        core.update_levels();
+        let interval = if is_more {
+            BUSY_INTERVAL_MS
+        } else {
+            IDLE_INTERVAL_MS
+        };
+        self.due = core.now.plus(interval);
+    }
+
+    fn return_pages(&mut self, core: &mut Core) -> bool {
+        self.is_purging |= std::mem::take(&mut core.engine.effects.purge);
+        let keep = if self.is_purging {
+            0
+        } else {
+            KEEP_BYTES_MIN.max(Arena.used_bytes() / 20)
+        };
+        if Arena.idle_bytes() <= keep {
+            self.is_purging = false;
+            return false;
+        }
+        core.in_background(|_| Arena.return_pages(keep, RETURN_BYTES))
+    }
+}
+
+fn expire(core: &mut Core) -> bool {
+    let now = core.now;
+    if (0..core.engine.settings.databases).all(|db| core.engine.keyspace.expires(db) == 0) {
+        return false;
+    }
+    core.add(WorkerCounter::ExpireCycles, 1);
+    core.in_background(|core| core.engine.keyspace.expire_slice(now, EXPIRE_STEPS))
+}
+
+impl Core {
+    /// Levels that need not be exact at every moment.
+    fn update_levels(&mut self) {
+        let page = self.party.counters();
+        page.set(WorkerCounter::LastSeenMillis.place(), self.now.get());
+        page.set(
+            WorkerCounter::ArenaResidentBytes.place(),
+            Arena.resident_bytes(),
+        );
+        page.set(
+            WorkerCounter::LazyFreePending.place(),
+            self.engine.keyspace.lazily_pending(),
+        );
+        page.set(
+            WorkerCounter::EvictionFailures.place(),
+            self.evictions_failed,
+        );
+        for db in 0..self.engine.settings.databases {
+            if self.engine.keyspace.expires(db) > 0 {
+                let ttl = self.average_ttl(db);
+                let page = self.party.counters();
+                page.set(
+                    worker_page::database(db, DatabaseCounter::AverageTtlMillis),
+                    ttl,
+                );
+            }
+        }
+        self.update_counts();
+    }
+}

@@ -1,0 +1,330 @@
+//! The reply side of one link: merges replies into frames and never waits for a full ring.
+//!
+//! ```text
+//!   ring   | published ... | header  reply reply reply | free ............ |
+//!                          ^ open frame: length and count are missing until it is closed
+//! ```
+//!
+//! A command writes its reply straight behind the open frame. Consecutive replies of one connection
+//! share a frame, so a pipelining client costs one header per batch. Whatever does not fit (a reply
+//! longer than a quarter of the ring, or a ring that is nearly full) is written to private memory
+//! and moves into the ring in parts as the peer makes room; until it is there the link executes
+//! nothing more.
+//!
+//! The header of an open frame holds everything but length and count from the start: those two are
+//! in the journal's commit line, so a successor can close the frame of a dead worker.
+//!
+//! Invariants
+//!   R1  nothing of an open frame is published.
+//!   R2  while a reply waits in private memory, no frame is open and none is opened.
+//!   R3  frames of split commands (`part` not 0) hold one reply.
+//!
+//! Cost: a reply that continues a frame costs a compare of the header fields and no copy.
+//! Not here: what is replied (commands), when to publish (the loop).
+
+use proto::frame::{REPLY_HEADER_BYTES, ReplyHeader, ReplyKind, RequestHeader, padded};
+use proto::resp::reply::ReplyWriter;
+use shm::RingProducer;
+
+/// Free bytes below which a link is set aside instead of executing its next command: room for a
+/// header and any reply of fixed size, so that only large replies ever leave the ring.
+const ROOM_MIN: usize = 512;
+
+/// Bytes kept free behind every reply for the padding that closes its frame.
+const PADDING_MAX: usize = 8;
+
+/// A frame that further replies may join.
+#[derive(Clone, Copy, Debug)]
+struct OpenFrame {
+    /// Ring position of the header.
+    start: u64,
+    header: ReplyHeader,
+}
+
+impl OpenFrame {
+    /// Whether the reply to `request` may follow in this frame.
+    #[inline]
+    fn continues(&self, request: &RequestHeader) -> bool {
+        let header = &self.header;
+        header.connection == request.connection
+            && header.generation == request.generation
+            && header.sequence.wrapping_add(header.count) == request.sequence
+            && header.part == 0
+            && request.part == 0
+    }
+}
+
+/// A reply that waits for room.
+#[derive(Debug)]
+struct Waiting {
+    header: ReplyHeader,
+    bytes: Vec<u8>,
+    /// Bytes that are in the ring.
+    sent: usize,
+}
+
+/// What became of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Placed {
+    /// It is in the ring.
+    InRing,
+    /// It waits in private memory.
+    Waiting,
+}
+
+/// Where the open frame stands, for the commit line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReplyPosition {
+    pub(crate) position: u64,
+    pub(crate) frame_start: u64,
+    pub(crate) frame_count: u32,
+}
+
+/// The reply side of one link.
+#[derive(Debug)]
+pub(crate) struct Replies {
+    ring: RingProducer,
+    open: Option<OpenFrame>,
+    waiting: Option<Waiting>,
+    spill: Vec<u8>,
+}
+
+impl Replies {
+    pub(crate) fn new(ring: RingProducer) -> Self {
+        Self {
+            ring,
+            open: None,
+            waiting: None,
+            spill: Vec::new(),
+        }
+    }
+
+    /// Takes over from a dead worker: closes the frame that its last commit left open. The ring was
+    /// attached at the position of that commit.
+    pub(crate) fn resume(&mut self, frame_start: u64, frame_count: u32) {
+        let position = self.ring.position();
+        if frame_count > 0 && (self.ring.published()..position).contains(&frame_start) {
+            self.close_frame(frame_start, frame_count);
+        }
+    }
+
+    /// Whether the next command may run: nothing waits and there is room for a small reply.
+    #[inline]
+    pub(crate) fn has_room(&mut self) -> bool {
+        self.waiting.is_none() && self.ring.reserve(ROOM_MIN).is_some()
+    }
+
+    /// A writer for the reply to `request`; only while there is room. When the command has run,
+    /// call [`Replies::finish`] with what the writer says about itself.
+    #[inline]
+    pub(crate) fn writer(&mut self, request: &RequestHeader, is_resp3: bool) -> ReplyWriter<'_> {
+        let largest = self.ring.largest();
+        let used = match &self.open {
+            Some(open) if open.continues(request) => (self.ring.position() - open.start) as usize,
+            _ => usize::MAX,
+        };
+        // A frame that is half full is not extended: what is left should hold most replies.
+        let (used, skipped) = if used > largest / 2 {
+            self.open_frame(request);
+            (0, REPLY_HEADER_BYTES)
+        } else {
+            (used, 0)
+        };
+        let room = self.ring.reserve_up_to(largest - used);
+        let len = room.len() - PADDING_MAX;
+        ReplyWriter::new(&mut room[skipped..len], &mut self.spill, is_resp3)
+    }
+
+    /// Closes what is open and writes the header of the frame that the next reply opens.
+    fn open_frame(&mut self, request: &RequestHeader) {
+        self.close();
+        let header = header_for(request, ReplyKind::Reply);
+        if let Some(place) = self.ring.reserve(REPLY_HEADER_BYTES)
+            && let Some(place) = place.first_chunk_mut()
+        {
+            header.encode(place);
+        }
+        self.open = Some(OpenFrame {
+            start: self.ring.position(),
+            header,
+        });
+    }
+
+    /// Takes the reply that was written with [`Replies::writer`].
+    #[inline]
+    pub(crate) fn finish(&mut self, len: usize, is_spilled: bool) -> Placed {
+        if is_spilled {
+            return self.set_aside();
+        }
+        if let Some(open) = &mut self.open {
+            let header_bytes = if open.header.count == 0 {
+                REPLY_HEADER_BYTES
+            } else {
+                0
+            };
+            open.header.count += 1;
+            self.ring.commit(header_bytes + len);
+        }
+        Placed::InRing
+    }
+
+    /// The reply in `spill` becomes a frame of its own, sent as far as there is room.
+    #[cold]
+    fn set_aside(&mut self) -> Placed {
+        let Some(open) = self.open else {
+            return Placed::InRing;
+        };
+        self.close();
+        let sequence = open.header.sequence.wrapping_add(open.header.count);
+        self.waiting = Some(Waiting {
+            header: ReplyHeader {
+                sequence,
+                ..open.header
+            },
+            bytes: std::mem::take(&mut self.spill),
+            sent: 0,
+        });
+        if self.send_waiting() {
+            Placed::InRing
+        } else {
+            Placed::Waiting
+        }
+    }
+
+    /// Moves the reply that waits into the ring, as far as there is room; true if nothing waits any
+    /// more. If false, the peer has been asked to ring when there is room.
+    pub(crate) fn send_waiting(&mut self) -> bool {
+        let Some(mut waiting) = self.waiting.take() else {
+            return true;
+        };
+        let largest = self.ring.largest() - PADDING_MAX;
+        let is_whole = REPLY_HEADER_BYTES + waiting.bytes.len() <= largest;
+        loop {
+            let rest = &waiting.bytes[waiting.sent..];
+            let len = rest.len().min(largest - REPLY_HEADER_BYTES);
+            let frame_len = REPLY_HEADER_BYTES + len;
+            let mut place = self.ring.reserve(padded(frame_len));
+            if place.is_none() {
+                self.ring.want_space();
+                // The room may have come between the look and the question.
+                place = self.ring.reserve(padded(frame_len));
+            }
+            let Some((head, body)) = place.and_then(|place| place.split_first_chunk_mut()) else {
+                self.waiting = Some(waiting);
+                return false;
+            };
+            let is_last = len == rest.len();
+            let kind = match (is_whole, is_last) {
+                (true, _) => ReplyKind::Reply,
+                (false, false) => ReplyKind::ReplyPart,
+                (false, true) => ReplyKind::ReplyEnd,
+            };
+            let header = ReplyHeader {
+                len: frame_len as u32,
+                kind,
+                count: 1,
+                ..waiting.header
+            };
+            header.encode(head);
+            body[..len].copy_from_slice(&rest[..len]);
+            body[len..].fill(0);
+            self.ring.commit(padded(frame_len));
+            waiting.sent += len;
+            if is_last {
+                return true;
+            }
+        }
+    }
+
+    /// Sends a frame without reply bytes.
+    pub(crate) fn notify(&mut self, request: &RequestHeader, kind: ReplyKind) {
+        self.close();
+        let header = ReplyHeader {
+            len: REPLY_HEADER_BYTES as u32,
+            ..header_for(request, kind)
+        };
+        if let Some(place) = self.ring.reserve(padded(REPLY_HEADER_BYTES))
+            && let Some(head) = place.first_chunk_mut()
+        {
+            header.encode(head);
+            self.ring.commit(padded(REPLY_HEADER_BYTES));
+        }
+    }
+
+    /// Closes the open frame, so that everything committed may be published.
+    pub(crate) fn close(&mut self) {
+        if let Some(open) = self.open.take()
+            && open.header.count > 0
+        {
+            self.close_frame(open.start, open.header.count);
+        }
+    }
+
+    fn close_frame(&mut self, start: u64, count: u32) {
+        let len = (self.ring.position() - start) as usize;
+        if let Some(frame) = self.ring.unpublished_mut(start) {
+            frame[0..4].copy_from_slice(&(len as u32).to_le_bytes());
+            frame[20..24].copy_from_slice(&count.to_le_bytes());
+        }
+        let padding = padded(len) - len;
+        if let Some(place) = self.ring.reserve(padding) {
+            place.fill(0);
+            self.ring.commit(padding);
+        }
+    }
+
+    /// Where a successor would go on.
+    #[inline]
+    pub(crate) fn position(&self) -> ReplyPosition {
+        let position = self.ring.position();
+        let (frame_start, frame_count) = match &self.open {
+            Some(open) if open.header.count > 0 => (open.start, open.header.count),
+            _ => (position, 0),
+        };
+        ReplyPosition {
+            position,
+            frame_start,
+            frame_count,
+        }
+    }
+
+    /// Makes everything up to the last closed frame visible; says whether there was something.
+    pub(crate) fn publish(&mut self) -> bool {
+        self.ring.publish()
+    }
+
+    /// Whether the reply that waits could be moved on now.
+    pub(crate) fn can_go_on(&mut self) -> bool {
+        let Some(waiting) = &self.waiting else {
+            return false;
+        };
+        let rest = waiting.bytes.len() - waiting.sent + REPLY_HEADER_BYTES + PADDING_MAX;
+        let len = rest.min(self.ring.largest());
+        self.ring.reserve(len).is_some()
+    }
+
+    /// Whether a reply waits for room.
+    #[inline]
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Asks the peer to ring when it has taken something; true if there is room already.
+    pub(crate) fn want_room(&mut self) -> bool {
+        self.ring.want_space();
+        self.has_room()
+    }
+}
+
+fn header_for(request: &RequestHeader, kind: ReplyKind) -> ReplyHeader {
+    ReplyHeader {
+        len: 0,
+        kind,
+        flags: 0,
+        part: request.part as u16,
+        connection: request.connection,
+        generation: request.generation,
+        sequence: request.sequence,
+        count: 0,
+    }
+}

@@ -1,0 +1,94 @@
+//! The settings that a storage worker looks at while it works, as plain fields.
+//!
+//! They are read from the registry at start and whenever its version changes, so no command ever
+//! looks a setting up by name.
+
+use crate::keyspace::{ClockMode, EvictionPolicy};
+use proto::settings::{MaxmemoryPolicy, Settings};
+
+/// What commands look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineSettings {
+    /// `proto-max-bulk-len`: longest string in bytes.
+    pub bulk_bytes_max: u64,
+    /// `databases`: numbers below this may be selected.
+    pub databases: u16,
+    /// Whether the eviction policy counts accesses (LFU) instead of dating them (LRU).
+    pub policy_is_lfu: bool,
+    /// `lazyfree-lazy-user-flush`: FLUSHDB and FLUSHALL without ASYNC or SYNC free in slices.
+    pub flush_is_lazy: bool,
+    /// `lazyfree-lazy-user-del`: DEL works as UNLINK.
+    pub del_is_lazy: bool,
+    /// `DEBUG SET-ACTIVE-EXPIRE`: whether expired keys are removed in the background.
+    pub active_expire: bool,
+}
+
+/// What eviction goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLimit {
+    /// `maxmemory` of the whole system; 0 for none.
+    pub bytes: u64,
+    /// `maxmemory-policy`.
+    pub policy: EvictionPolicy,
+    /// `maxmemory-samples`.
+    pub samples: usize,
+}
+
+impl EngineSettings {
+    /// Takes over what an operator has set; `active_expire`, which no setting says, stays.
+    pub fn update(&mut self, settings: &Settings) {
+        self.bulk_bytes_max = settings.proto_max_bulk_len();
+        self.policy_is_lfu = matches!(
+            policy(settings),
+            EvictionPolicy::AllKeysLfu | EvictionPolicy::VolatileLfu
+        );
+        self.flush_is_lazy = settings.lazyfree_lazy_user_flush();
+        self.del_is_lazy = settings.lazyfree_lazy_user_del();
+    }
+
+    /// The settings of a system that starts.
+    pub fn new(settings: &Settings) -> Self {
+        let databases = u16::try_from(settings.databases()).unwrap_or(u16::MAX);
+        let mut engine = Self {
+            bulk_bytes_max: 0,
+            databases,
+            policy_is_lfu: false,
+            flush_is_lazy: false,
+            del_is_lazy: false,
+            active_expire: true,
+        };
+        engine.update(settings);
+        engine
+    }
+}
+
+impl MemoryLimit {
+    /// The limit that an operator has set.
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            bytes: settings.maxmemory(),
+            policy: policy(settings),
+            samples: usize::try_from(settings.maxmemory_samples()).unwrap_or(1),
+        }
+    }
+}
+
+/// How access clocks are kept under these settings.
+pub fn clock_mode(settings: &Settings) -> ClockMode {
+    let number = |value: i64| u32::try_from(value).unwrap_or(u32::MAX);
+    let log_factor = number(settings.lfu_log_factor());
+    policy(settings).clock_mode(log_factor, number(settings.lfu_decay_time()))
+}
+
+fn policy(settings: &Settings) -> EvictionPolicy {
+    match settings.maxmemory_policy() {
+        MaxmemoryPolicy::Noeviction => EvictionPolicy::NoEviction,
+        MaxmemoryPolicy::AllkeysLru => EvictionPolicy::AllKeysLru,
+        MaxmemoryPolicy::AllkeysLfu => EvictionPolicy::AllKeysLfu,
+        MaxmemoryPolicy::AllkeysRandom => EvictionPolicy::AllKeysRandom,
+        MaxmemoryPolicy::VolatileLru => EvictionPolicy::VolatileLru,
+        MaxmemoryPolicy::VolatileLfu => EvictionPolicy::VolatileLfu,
+        MaxmemoryPolicy::VolatileRandom => EvictionPolicy::VolatileRandom,
+        MaxmemoryPolicy::VolatileTtl => EvictionPolicy::VolatileTtl,
+    }
+}
