@@ -21,6 +21,26 @@ use crate::reply_skipper::{Reply, ReplySkipper};
 /// Size of the read buffer of a thread: a batch of 30 values of 4 KB in one system call.
 pub(crate) const READ_BUFFER_BYTES: usize = 128 * 1024;
 
+/// Descriptors that a run needs beside its connections, with much to spare.
+const OTHER_DESCRIPTORS: u64 = 64;
+
+/// Raises the soft limit of open descriptors if `connections` would not fit under it.
+pub(crate) fn make_room_for(connections: usize) -> Result<(), BenchError> {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let needed = connections as u64 + OTHER_DESCRIPTORS;
+    let error = |errno| BenchError::io("raise the limit of open descriptors", errno);
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(error)?;
+    if needed > hard {
+        return Err(BenchError::Usage(format!(
+            "{connections} connections need {needed} descriptors, the hard limit is {hard}"
+        )));
+    }
+    if needed > soft {
+        setrlimit(Resource::RLIMIT_NOFILE, needed, hard).map_err(error)?;
+    }
+    Ok(())
+}
+
 /// A socket that carries measured traffic.
 #[derive(Debug)]
 pub(crate) struct Connection {

@@ -24,7 +24,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use crate::arrivals::{ArrivalCounts, ArrivalPlan, Arrivals, Spacing};
 use crate::client::Target;
 use crate::closed_loop::{Observer, own_cpu};
-use crate::connection::{Connection, READ_BUFFER_BYTES};
+use crate::connection::{Connection, READ_BUFFER_BYTES, make_room_for};
 use crate::error::BenchError;
 use crate::random::Random;
 use crate::tally::{Latencies, Tally};
@@ -120,6 +120,7 @@ impl OpenLoop {
                 "rate and connections must be above 0".into(),
             ));
         }
+        make_room_for(self.connections)?;
         let threads = self.threads.clamp(1, self.connections);
         let mut generators = (0..threads)
             .map(|thread| Generator::open(self, target, thread, threads))

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 
 use crate::client::Target;
-use crate::connection::{Connection, READ_BUFFER_BYTES};
+use crate::connection::{Connection, READ_BUFFER_BYTES, make_room_for};
 use crate::error::BenchError;
 use crate::random::Random;
 use crate::tally::Tally;
@@ -150,6 +150,7 @@ impl ClosedLoop {
     /// counted, not errors.
     pub fn run(&self, target: &Target, observer: &mut dyn Observer) -> Result<Outcome, BenchError> {
         self.shape.check()?;
+        make_room_for(self.connections)?;
         let threads = self.threads.clamp(1, self.connections.max(1));
         let generators = (0..threads)
             .map(|thread| Generator::open(self, target, thread, threads))

@@ -108,6 +108,18 @@ fn misses_errors_and_wrong_sizes_are_told_apart() {
 }
 
 #[test]
+fn more_connections_than_descriptors_are_refused_before_any_is_made() {
+    let responder = Responder::start();
+    let many = ClosedLoop {
+        connections: usize::MAX / 2,
+        ..plan("PING")
+    };
+    let error = many.run(&responder.target(), &mut Unobserved).unwrap_err();
+    assert!(error.to_string().contains("hard limit"), "{error}");
+    assert_eq!(responder.requests(), 0);
+}
+
+#[test]
 fn a_server_that_goes_away_is_an_error() {
     let responder = Responder::start();
     responder.close_after(500);
