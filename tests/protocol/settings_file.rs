@@ -62,21 +62,25 @@ fn all_mistakes_are_reported_with_their_lines() {
     .start_unchecked();
     assert!(!server.wait_for_exit().success());
     let log = server.log();
-    for (line, name) in [
-        (2, "maxmemory"),
-        (4, "nonsense"),
-        (5, "appendonly"),
+    let lines: Vec<&str> = log.lines().collect();
+    for (number, text) in [
+        (2, "maxmemory lots"),
+        (4, "nonsense yes"),
+        (5, "appendonly maybe"),
         (6, "unbalanced"),
-        (7, "databases"),
+        (7, "databases 0"),
     ] {
-        let found = log
-            .lines()
-            .any(|text| text.contains(&format!("{line}")) && text.to_lowercase().contains(name));
-        assert!(
-            found || (name == "unbalanced" && log.contains(":6")),
-            "line {line} ({name}) is missing in:\n{log}"
-        );
+        // The place and what is wrong, and below it the line itself.
+        let place = lines
+            .iter()
+            .position(|line| line.contains(&format!("server.conf:{number}: ")));
+        let place = place.unwrap_or_else(|| panic!("line {number} is missing in:\n{log}"));
+        assert!(lines[place + 1].contains(text), "{log}");
     }
+    assert!(
+        !log.contains("server.conf:1:") && !log.contains("server.conf:3:"),
+        "{log}"
+    );
     assert!(!log.contains("panicked"), "{log}");
     assert!(server.processes().is_empty());
 }
