@@ -12,7 +12,6 @@ mod cli;
 mod config;
 mod daemon;
 mod exit;
-mod roles;
 mod status_command;
 mod supervisor;
 
@@ -104,7 +103,7 @@ fn run_tool(tool: Tool) -> Result<ExitCode, Failure> {
             .map(|()| ExitCode::SUCCESS)
             .map_err(|error| Failure::System(error.to_string())),
         Tool::Gateway { .. } => run_role("gateway", gateway::run),
-        Tool::StorageWorker { .. } => run_role("storage worker", roles::storage_worker),
+        Tool::StorageWorker { .. } => run_role("storage worker", storage_worker::run),
     }
 }
 
