@@ -26,7 +26,10 @@ pub fn matches(pattern: &[u8], text: &[u8], nocase: bool) -> bool {
     loop {
         if p < pattern.len() && t < text.len() {
             if pattern[p] == b'*' {
-                p += pattern[p..].iter().take_while(|&&byte| byte == b'*').count();
+                p += pattern[p..]
+                    .iter()
+                    .take_while(|&&byte| byte == b'*')
+                    .count();
                 if p == pattern.len() {
                     return true;
                 }
@@ -111,7 +114,11 @@ fn in_range(low: u8, high: u8, byte: u8, nocase: bool) -> bool {
 }
 
 fn same(a: u8, b: u8, nocase: bool) -> bool {
-    if nocase { a.eq_ignore_ascii_case(&b) } else { a == b }
+    if nocase {
+        a.eq_ignore_ascii_case(&b)
+    } else {
+        a == b
+    }
 }
 
 #[cfg(test)]
@@ -158,7 +165,11 @@ mod tests {
             ("a*b*c", "a123b456c", true),
             ("a*b*c", "a123b456", false),
         ] {
-            assert_eq!(matches(pattern.as_bytes(), text.as_bytes(), false), want, "{pattern} {text}");
+            assert_eq!(
+                matches(pattern.as_bytes(), text.as_bytes(), false),
+                want,
+                "{pattern} {text}"
+            );
         }
         assert!(matches(b"H[A-Z]LLO", b"hello", true));
         assert!(!matches(b"H", b"h", false));

@@ -7,6 +7,7 @@
 //!
 //! ```text
 //!   catalogue   one row per command; lookup by name, key extraction, routes, fingerprint
+//!   command_docs  what COMMAND answers, from the rows
 //!   frame       what travels over a ring: headers, packed arguments
 //!   resp        what travels over a socket: request parser, reply writer, reply reader
 //!   number      integers and floating point to text and back, digit for digit as Redis does it
@@ -26,7 +27,9 @@
 //! Not here: memory (`shm`), the life of a process (`runtime`), what a command does (the processes).
 #![forbid(unsafe_code)]
 
+mod bytes;
 pub mod catalogue;
+pub mod command_docs;
 pub mod counters;
 pub mod cursor;
 pub mod error;

@@ -93,8 +93,18 @@ pub fn crc16(bytes: &[u8]) -> u16 {
             ^ TABLES[1][word[6] as usize]
             ^ TABLES[0][word[7] as usize];
     }
-    for &byte in rest {
-        crc = (crc << 8) ^ TABLES[0][(byte ^ (crc >> 8) as u8) as usize];
+    // A shorter step of the same kind: as many tables as bytes are left.
+    match *rest {
+        [] => {}
+        [only] => crc = (crc << 8) ^ TABLES[0][(only ^ (crc >> 8) as u8) as usize],
+        [first, second, ref more @ ..] => {
+            let tables = &TABLES[..rest.len()];
+            let (first, second) = (first ^ (crc >> 8) as u8, second ^ crc as u8);
+            crc = tables[more.len() + 1][first as usize] ^ tables[more.len()][second as usize];
+            for (table, &byte) in tables[..more.len()].iter().rev().zip(more) {
+                crc ^= table[byte as usize];
+            }
+        }
     }
     crc
 }
@@ -104,17 +114,25 @@ pub fn crc16(bytes: &[u8]) -> u16 {
 fn has_open_brace(key: &[u8]) -> bool {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
-    let mut found = 0u64;
+    let braces = |word: u64| {
+        let zero_where_brace = word ^ (ONES * b'{' as u64);
+        zero_where_brace.wrapping_sub(ONES) & !zero_where_brace & HIGHS
+    };
     let (words, rest) = key.as_chunks::<8>();
+    let mut found = 0u64;
     for word in words {
-        let zeros_where_brace = u64::from_le_bytes(*word) ^ (ONES * b'{' as u64);
-        found |= zeros_where_brace.wrapping_sub(ONES) & !zeros_where_brace & HIGHS;
+        found |= braces(u64::from_le_bytes(*word));
     }
-    let mut in_rest = false;
-    for &byte in rest {
-        in_rest |= byte == b'{';
+    // The rest: the last eight bytes once more, or two overlapping halves of a short key.
+    if let Some(last) = key.last_chunk::<8>() {
+        found |= braces(u64::from_le_bytes(*last));
+    } else if let (Some(head), Some(tail)) = (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
+        let (head, tail) = (u32::from_le_bytes(*head), u32::from_le_bytes(*tail));
+        found |= braces(u64::from(head) | u64::from(tail) << 32);
+    } else {
+        return rest.contains(&b'{');
     }
-    found != 0 || in_rest
+    found != 0
 }
 
 #[cfg(test)]

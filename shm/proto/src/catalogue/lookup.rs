@@ -45,6 +45,8 @@ struct Entry {
     has_subcommands: bool,
     table: Table,
     index: u16,
+    /// Subcommands: place of the container plus 1, as mixed into the hash.
+    seed: u16,
 }
 
 #[derive(Clone, Copy)]
@@ -63,6 +65,7 @@ const FREE: Entry = Entry {
     has_subcommands: false,
     table: Table::Gateway,
     index: 0,
+    seed: 0,
 };
 
 struct Tables {
@@ -76,7 +79,7 @@ static TABLES: Tables = build();
 #[inline]
 #[must_use]
 pub fn find(name: &[u8], sub: Option<&[u8]>) -> Lookup {
-    let Some((place, entry)) = probe(&TABLES.commands, name, 0, false) else {
+    let Some((place, entry)) = probe(&TABLES.commands, name, 0) else {
         return Lookup::UnknownCommand;
     };
     let spec = entry.spec();
@@ -86,7 +89,7 @@ pub fn find(name: &[u8], sub: Option<&[u8]>) -> Lookup {
     let Some(sub) = sub else {
         return Lookup::Found(spec, spec.command);
     };
-    match probe(&TABLES.subcommands, sub, place as u64 + 1, true) {
+    match probe(&TABLES.subcommands, sub, place as u16 + 1) {
         Some((_, entry)) => Lookup::Found(entry.spec(), entry.spec().command),
         None => Lookup::UnknownSubcommand(spec),
     }
@@ -125,8 +128,7 @@ impl Entry {
 fn probe(
     table: &'static [Entry; PLACES],
     name: &[u8],
-    seed: u64,
-    second_word: bool,
+    seed: u16,
 ) -> Option<(usize, &'static Entry)> {
     let (head, tail) = words(name);
     let mut place = place_of(head, tail, name.len(), seed);
@@ -138,8 +140,8 @@ fn probe(
         if entry.head == head
             && entry.tail == tail
             && entry.length as usize == name.len()
-            && (!entry.verify || is_name(entry, name, second_word))
-            && (!second_word || entry_seed(entry) == seed)
+            && entry.seed == seed
+            && (!entry.verify || is_name(entry, name))
         {
             return Some((place, entry));
         }
@@ -147,20 +149,10 @@ fn probe(
     }
 }
 
-/// The place of a subcommand's container, as mixed into its hash.
-fn entry_seed(entry: &Entry) -> u64 {
-    let parent = entry.spec().parent().unwrap_or_default().as_bytes();
-    probe(&TABLES.commands, parent, 0, false).map_or(0, |(place, _)| place as u64 + 1)
-}
-
 #[cold]
-fn is_name(entry: &Entry, name: &[u8], second_word: bool) -> bool {
+fn is_name(entry: &Entry, name: &[u8]) -> bool {
     let full = entry.spec().name;
-    let own = if second_word {
-        full.split_once('|').map_or(full, |(_, sub)| sub)
-    } else {
-        full
-    };
+    let own = full.split_once('|').map_or(full, |(_, sub)| sub);
     own.as_bytes().eq_ignore_ascii_case(name)
 }
 
@@ -186,8 +178,8 @@ fn words(name: &[u8]) -> (u64, u64) {
 }
 
 #[inline]
-const fn place_of(head: u64, tail: u64, length: usize, seed: u64) -> usize {
-    let mixed = head ^ tail.rotate_left(27) ^ (length as u64) ^ (seed << 32);
+const fn place_of(head: u64, tail: u64, length: usize, seed: u16) -> usize {
+    let mixed = head ^ tail.rotate_left(27) ^ (length as u64) ^ ((seed as u64) << 32);
     (mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - PLACE_BITS)) as usize
 }
 
@@ -244,7 +236,7 @@ const fn insert_all(tables: &mut Tables, table: Table, specs: &[Spec], second_wo
             if second_words {
                 let parent = parent_place(&tables.commands, name, bar);
                 tables.commands[parent].has_subcommands = true;
-                insert(&mut tables.subcommands, entry, parent as u64 + 1);
+                insert(&mut tables.subcommands, entry, parent as u16 + 1);
             } else {
                 insert(&mut tables.commands, entry, 0);
             }
@@ -280,7 +272,8 @@ const fn entry_of(name: &[u8], from: usize) -> Entry {
     }
 }
 
-const fn insert(table: &mut [Entry; PLACES], entry: Entry, seed: u64) {
+const fn insert(table: &mut [Entry; PLACES], mut entry: Entry, seed: u16) {
+    entry.seed = seed;
     let mut place = place_of(entry.head, entry.tail, entry.length as usize, seed);
     while table[place].length != 0 {
         place = (place + 1) % PLACES;

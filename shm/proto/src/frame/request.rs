@@ -19,6 +19,7 @@
 //! `RequestPart`, `argc` is the length of the whole inner frame and `part` the offset of this piece.
 
 use super::{FrameError, u16_at, u32_at};
+use crate::bytes::copy;
 
 /// Bytes of a request header.
 pub const REQUEST_HEADER_BYTES: usize = 32;
@@ -171,7 +172,7 @@ pub fn write_request<'a>(
         let place = out.get_mut(at..end)?;
         let (length, bytes) = place.split_at_mut(4);
         length.copy_from_slice(&u32::try_from(argument.len()).ok()?.to_le_bytes());
-        bytes.copy_from_slice(argument);
+        copy(bytes, argument);
         at = end;
     }
     header.len = u32::try_from(at).ok()?;

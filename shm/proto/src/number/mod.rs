@@ -9,9 +9,15 @@
 //! Why so exact: whether `SET k 010` is an integer decides its encoding, `INCR`'s error and its
 //! memory; and the digits of a float are compared as text by clients and tests.
 
+mod big;
 mod double;
+mod grisu;
+mod long_double;
+mod round;
+mod scan;
 
 pub use double::{DoubleText, parse_f64};
+pub use long_double::LongDouble;
 
 /// The integer that `text` is the canonical decimal form of: no sign but `-`, no leading zero, no
 /// blanks, within 64 bits.

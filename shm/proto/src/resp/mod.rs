@@ -21,6 +21,7 @@
 
 pub mod inline;
 pub mod reply;
+pub mod reply_view;
 pub mod request;
 
 pub use reply::ReplyWriter;

@@ -13,6 +13,7 @@
 //!
 //! Not here: the order of replies, connections, output buffers (gateway).
 
+use crate::bytes::copy;
 use crate::error::CommandError;
 use crate::number;
 
@@ -172,17 +173,17 @@ impl<'a> ReplyWriter<'a> {
     /// A binary-safe string.
     #[inline]
     pub fn bulk(&mut self, value: &[u8]) {
-        let (header, used) = header(b'$', value.len() as u64);
         let needed = HEADER_BYTES + value.len() + 2;
         if !self.spilled && self.buf.len() - self.len >= needed {
             let room = &mut self.buf[self.len..self.len + needed];
-            room[..HEADER_BYTES].copy_from_slice(&header);
+            let used = put_header(room, b'$', value.len() as u64);
             let body = &mut room[used..used + value.len() + 2];
-            body[..value.len()].copy_from_slice(value);
-            body[value.len()] = b'\r';
-            body[value.len() + 1] = b'\n';
+            let (body, end) = body.split_at_mut(value.len());
+            copy(body, value);
+            end.copy_from_slice(b"\r\n");
             self.len += used + value.len() + 2;
         } else {
+            let (header, used) = header(b'$', value.len() as u64);
             self.raw(&header[..used]);
             self.raw(value);
             self.raw(b"\r\n");
@@ -324,11 +325,10 @@ impl<'a> ReplyWriter<'a> {
 
     #[inline]
     fn header(&mut self, kind: u8, value: u64) {
-        let (bytes, used) = header(kind, value);
         if !self.spilled && self.buf.len() - self.len >= HEADER_BYTES {
-            self.buf[self.len..self.len + HEADER_BYTES].copy_from_slice(&bytes);
-            self.len += used;
+            self.len += put_header(&mut self.buf[self.len..], kind, value);
         } else {
+            let (bytes, used) = header(kind, value);
             self.raw(&bytes[..used]);
         }
     }
@@ -371,27 +371,41 @@ impl<'a> ReplyWriter<'a> {
 fn header(kind: u8, value: u64) -> ([u8; HEADER_BYTES], usize) {
     let mut bytes = [0u8; HEADER_BYTES];
     bytes[0] = kind;
-    let digits = if value < 10 {
-        bytes[1] = b'0' + value as u8;
-        1
-    } else if value < 100 {
-        bytes[1] = b'0' + (value / 10) as u8;
-        bytes[2] = b'0' + (value % 10) as u8;
-        2
-    } else if value < 1000 {
-        bytes[1] = b'0' + (value / 100) as u8;
-        bytes[2] = b'0' + (value / 10 % 10) as u8;
-        bytes[3] = b'0' + (value % 10) as u8;
-        3
+    let mut buffer = itoa::Buffer::new();
+    let digits = buffer.format(value).as_bytes();
+    bytes[1..=digits.len()].copy_from_slice(digits);
+    bytes[digits.len() + 1] = b'\r';
+    bytes[digits.len() + 2] = b'\n';
+    (bytes, digits.len() + 3)
+}
+
+/// Writes a header to the start of `room`, which has at least [`HEADER_BYTES`]; returns its length.
+#[inline]
+fn put_header(room: &mut [u8], kind: u8, value: u64) -> usize {
+    if value < 1000 {
+        let (word, used) = short_header(kind, value as u32);
+        room[..8].copy_from_slice(&word.to_le_bytes());
+        used
     } else {
-        let mut buffer = itoa::Buffer::new();
-        let text = buffer.format(value).as_bytes();
-        bytes[1..=text.len()].copy_from_slice(text);
-        text.len()
-    };
-    bytes[digits + 1] = b'\r';
-    bytes[digits + 2] = b'\n';
-    (bytes, digits + 3)
+        let (bytes, used) = header(kind, value);
+        room[..HEADER_BYTES].copy_from_slice(&bytes);
+        used
+    }
+}
+
+/// The header of a `value` below 1000 as one little-endian word, and its length.
+#[inline]
+fn short_header(kind: u8, value: u32) -> (u64, usize) {
+    // n / 100 and n / 10 by multiplication; exact below 1000.
+    let hundreds = (value * 656) >> 16;
+    let tens = ((value * 6554) >> 16) - hundreds * 10;
+    let ones = value - hundreds * 100 - tens * 10;
+    let three = (hundreds | tens << 8 | ones << 16) | 0x3030_3030;
+    let digits = 1 + usize::from(value >= 10) + usize::from(value >= 100);
+    // The digits without leading zeros, then CRLF in the place behind them.
+    let shown = u64::from((three & 0x00FF_FFFF) >> (8 * (3 - digits)));
+    let word = u64::from(kind) | shown << 8 | 0x0A0D << (8 * (digits + 1));
+    (word, digits + 3)
 }
 
 #[cfg(test)]

@@ -333,9 +333,12 @@ fn bulk_line(
     offset: usize,
     limits: ParseLimits,
 ) -> Result<Option<(usize, usize)>, ProtocolError> {
-    let line = length_line(buf, offset);
-    if !matches!(line, Line::Unfinished | Line::TooBig) && buf[offset] != b'$' {
-        return Err(ProtocolError::ExpectedDollar(buf[offset]));
+    let mut line = length_line(buf, offset);
+    if buf.get(offset) != Some(&b'$') {
+        line = length_line_by_the_letter(buf, offset);
+        if matches!(line, Line::Number { .. } | Line::Invalid) {
+            return Err(ProtocolError::ExpectedDollar(buf[offset]));
+        }
     }
     match line {
         Line::Number { value, next } => {
