@@ -104,16 +104,12 @@ impl ProtocolError {
         match *self {
             Self::ExpectedDollar(got) => {
                 line.extend_from_slice(b"expected '$', got '");
-                // C prints the byte with %c; a NUL would end the text there.
                 line.push(if matches!(got, b'\r' | b'\n') {
                     b' '
                 } else {
                     got
                 });
                 line.push(b'\'');
-                if got == 0 {
-                    line.truncate(line.len() - 2);
-                }
             }
             ref other => line.extend_from_slice(other.text().as_bytes()),
         }
@@ -145,7 +141,7 @@ impl fmt::Display for ProtocolError {
 impl std::error::Error for ProtocolError {}
 
 /// Whether a command's name is the start of an HTTP request: a web page is being used to reach us.
-/// Such a connection is closed without an answer.
+/// Such a connection is closed at once: replies that have not been written yet are dropped too.
 #[must_use]
 pub fn is_cross_protocol_attack(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
