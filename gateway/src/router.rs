@@ -132,10 +132,12 @@ impl Core {
     ) -> Result<(usize, usize, usize), CommandError> {
         if let Some((first, last, step)) = spec.keys.range(call.len()) {
             // Pairs must be complete: MSET a 1 b.
-            if last < first || last + step > call.len() || !(last - first).is_multiple_of(step) {
+            let is_whole = last >= first && (last + 1 - first).is_multiple_of(step);
+            if !is_whole || last >= call.len() {
                 return Err(CommandError::Arity { name: spec.name });
             }
-            return Ok((first, last, step));
+            // Of a pair the row counts the value too.
+            return Ok((first, last + 1 - step, step));
         }
         let mut keys = Vec::new();
         proto::catalogue::extract(spec, call.len(), |at| call.arg(at), &mut keys)?;

@@ -163,6 +163,24 @@ fn too_little_memory_is_said() {
 }
 
 #[test]
+fn the_first_command_is_served() {
+    for _ in 0..10 {
+        let server = Setup::sirocco(sirocco!(), 4).start_unchecked();
+        // As soon as somebody listens: nothing may be answered with "not yet".
+        let mut client = Client::connect_patiently(&server.tcp());
+        for key in 0..50 {
+            assert_eq!(
+                client.run(&format!("SET key:{key} x")).render(),
+                "+OK",
+                "{}",
+                server.log()
+            );
+        }
+        assert_eq!(client.run("DBSIZE").render(), ":50");
+    }
+}
+
+#[test]
 fn the_banner_says_how_to_connect() {
     let server = Setup::sirocco(sirocco!(), 2).start();
     let log = server.log();

@@ -89,7 +89,7 @@ impl Setup {
         self
     }
 
-    /// Starts it and waits until it answers PING.
+    /// Starts it and waits until it serves.
     ///
     /// # Panics
     /// When it does not start; the end of its output is printed.
@@ -254,7 +254,7 @@ impl Server {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Waits until it answers PING with PONG.
+    /// Waits until it answers DBSIZE (or asks for a password).
     ///
     /// # Panics
     /// When it ends or does not answer.
@@ -262,8 +262,8 @@ impl Server {
         let start = Instant::now();
         loop {
             if let Ok(mut client) = Client::connect(&self.tcp())
-                && let Ok(reply) = client.call(&["PING"])
-                && (reply.text() == Some(b"PONG") || reply.text_lossy().starts_with("NOAUTH"))
+                && let Ok(reply) = client.call(&["DBSIZE"])
+                && (reply.int().is_some() || reply.text_lossy().starts_with("NOAUTH"))
             {
                 return;
             }
