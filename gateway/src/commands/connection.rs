@@ -205,6 +205,16 @@ pub(super) fn hello(core: &mut Core, call: &Call<'_>) -> Flow {
     })
 }
 
+/// READONLY
+pub(super) fn readonly(core: &mut Core, call: &Call<'_>) -> Flow {
+    core.ok(call.index)
+}
+
+/// READWRITE
+pub(super) fn readwrite(core: &mut Core, call: &Call<'_>) -> Flow {
+    core.ok(call.index)
+}
+
 /// Names are printable ASCII without spaces, so that CLIENT LIST stays readable.
 pub(super) fn is_valid_name(name: &[u8]) -> bool {
     name.iter().all(|byte| (b'!'..=b'~').contains(byte))

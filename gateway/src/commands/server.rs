@@ -22,6 +22,12 @@ pub(super) fn info(core: &mut Core, call: &Call<'_>) -> Flow {
     core.reply(call.index, |reply| reply.verbatim("txt", text.as_bytes()))
 }
 
+/// CLUSTER KEYSLOT key
+pub(super) fn cluster_keyslot(core: &mut Core, call: &Call<'_>) -> Flow {
+    let slot = proto::slot::slot_of(call.arg(2));
+    core.reply(call.index, |reply| reply.int(i64::from(slot)))
+}
+
 /// LOLWUT [VERSION version] [arguments ...]
 pub(super) fn lolwut(core: &mut Core, call: &Call<'_>) -> Flow {
     if call.is(1, "VERSION") && call.len() > 2 && parse_i64(call.arg(2)).is_none() {

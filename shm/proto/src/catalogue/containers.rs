@@ -21,6 +21,10 @@ const ROWS: &[(Row, &str)] = &[
         "Commands about connections.",
     ),
     (
+        container("cluster", depends(Group::Cluster, "3.0.0")),
+        "Commands about slots.",
+    ),
+    (
         container("config", depends(Group::Server, "2.0.0")),
         "Commands about settings.",
     ),

@@ -96,6 +96,14 @@ macro_rules! gateway_commands {
         Quit           ("quit", -1, NOSCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY, none(), Gateway,
             docs(Connection, "1.0.0", "O(1)", NONE).deprecated("7.2.0", "closing the socket"))
             => connection::quit;
+        /// Allows reads from a replica; without replicas it changes nothing.
+        ReadOnly       ("readonly", 1, LOADING | STALE | FAST, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(1)", NONE).categories(category::CONNECTION))
+            => connection::readonly;
+        /// Takes back READONLY.
+        ReadWrite      ("readwrite", 1, LOADING | STALE | FAST, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(1)", NONE).categories(category::CONNECTION))
+            => connection::readwrite;
         /// Puts the connection back into the state of a new one.
         Reset          ("reset", 1, NOSCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY, none(), Gateway,
             docs(Connection, "6.2.0", "O(1)", NONE))
@@ -147,6 +155,10 @@ macro_rules! gateway_commands {
             => introspection::list;
 
         // --- the server
+        /// Returns the slot of a key.
+        ClusterKeySlot ("cluster|keyslot", 3, STALE, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(N) with N the length of the key", &[string("key")]))
+            => server::cluster_keyslot;
         /// Returns settings whose names match.
         ConfigGet      ("config|get", -3, ADMIN | NOSCRIPT | LOADING | STALE, none(), Gateway,
             docs(Server, "2.0.0", "O(N) with N the number of patterns", &[string("parameter").multiple()])

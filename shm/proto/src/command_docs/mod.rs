@@ -24,27 +24,6 @@ use crate::error::CommandError;
 use crate::glob;
 use crate::resp::ReplyWriter;
 
-/// The texts of `COMMAND HELP`.
-pub const HELP: &[&str] = &[
-    "COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-    "(no subcommand)",
-    "    Describe all commands.",
-    "COUNT",
-    "    Return how many commands there are.",
-    "DOCS [<command-name> ...]",
-    "    Return the documentation of these commands, or of all.",
-    "GETKEYS <full-command>",
-    "    Return the keys of a request.",
-    "GETKEYSANDFLAGS <full-command>",
-    "    Return the keys of a request and what it does with each.",
-    "INFO [<command-name> ...]",
-    "    Describe these commands, or all.",
-    "LIST [FILTERBY (MODULE <name>|ACLCAT <category>|PATTERN <pattern>)]",
-    "    Return the names of all commands, or of those that pass the filter.",
-    "HELP",
-    "    Print this help.",
-];
-
 /// Answers `COMMAND`.
 pub fn all(reply: &mut ReplyWriter<'_>) {
     reply.array(top_level().count());
