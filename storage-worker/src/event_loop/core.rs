@@ -123,6 +123,7 @@ impl Core {
 
     /// Writes the numbers of keys and bytes to the page.
     pub(crate) fn update_counts(&mut self) {
+        self.engine.keyspace.note_average_size();
         let page = self.party.counters();
         let keyspace = &self.engine.keyspace;
         for db in 0..self.engine.settings.databases {

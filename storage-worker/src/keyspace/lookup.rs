@@ -32,7 +32,7 @@ impl Keyspace {
     pub fn prefetch_entry(&self, key: &Key<'_>) {
         if let Some(dictionary) = self.dictionary_at(key.db, key.slot) {
             // SAFETY: it is live, and this handle is its only user.
-            unsafe { dictionary.as_ref() }.prefetch_element(key.hash);
+            unsafe { dictionary.as_ref() }.prefetch_element(key.hash, self.entry_lines);
         }
     }
 

@@ -221,6 +221,8 @@ pub struct Keyspace {
     counters: KeyspaceCounters,
     /// Where the next slice of expiry begins.
     expiry_database: usize,
+    /// Cache lines that an average key takes: so many are fetched ahead of a lookup.
+    entry_lines: usize,
 }
 
 impl fmt::Debug for Keyspace {
@@ -292,6 +294,7 @@ impl Keyspace {
             pool: Pool::default(),
             counters: KeyspaceCounters::default(),
             expiry_database: 0,
+            entry_lines: 2,
         }
     }
 
@@ -315,6 +318,16 @@ impl Keyspace {
     #[inline]
     pub fn set_now(&mut self, now: UnixMillis) {
         self.now = now;
+    }
+
+    /// Looks how large keys are on average, for prefetching: with too few lines, copying a value
+    /// waits for memory (a third of a GET of 256 bytes), with too many, small keys waste bandwidth.
+    pub fn note_average_size(&mut self) {
+        const LINES_MAX: u64 = 6;
+        let databases = u16::try_from(self.database_count()).unwrap_or(u16::MAX);
+        let keys: u64 = (0..databases).map(|db| self.len(db)).sum();
+        let lines = (self.used_bytes() / keys.max(1)).div_ceil(64);
+        self.entry_lines = lines.clamp(2, LINES_MAX) as usize;
     }
 
     /// The hash seed, for [`Key::new`].

@@ -159,12 +159,12 @@ impl Dictionary {
 
     /// Asks for the first lines of the elements that `find` would compare, once the bucket is here.
     #[inline]
-    pub fn prefetch_element(&self, hash: u64) {
+    pub fn prefetch_element(&self, hash: u64, lines: usize) {
         if self.is_directory() {
             // SAFETY: `header` names a live header.
             unsafe { self.header(self.index_of(hash)).as_ref() }.prefetch_bucket(hash);
         } else {
-            self.root.prefetch_element(hash);
+            self.root.prefetch_element(hash, lines);
         }
     }
 

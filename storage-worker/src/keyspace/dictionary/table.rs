@@ -133,8 +133,9 @@ impl Table {
         }
     }
 
+    /// Fetches the first `lines` cache lines of the first element whose tag fits.
     #[inline]
-    pub(super) fn prefetch_element(&self, hash: u64) {
+    pub(super) fn prefetch_element(&self, hash: u64, lines: usize) {
         if self.form != Form::Buckets {
             return;
         }
@@ -142,10 +143,11 @@ impl Table {
         for word in self.words(home(tag, usize::from(self.buckets))) {
             if tag_of(word) == tag {
                 let address = (word & !TAG_MASK) as *const u8;
-                prefetch(address);
-                // The line behind it holds the value of most short strings. The address may lie past
-                // the object, or be nonsense if the word is empty: a hint never faults.
-                prefetch(address.wrapping_add(64));
+                // Lines may lie past the object, or be nonsense if the word is empty: a hint never
+                // faults.
+                for line in 0..lines {
+                    prefetch(address.wrapping_add(line * 64));
+                }
                 return;
             }
         }
