@@ -211,7 +211,7 @@ fn use_consumer(inn: &mut RingConsumer) -> Result<usize, ShmError> {
     let len = inn.readable().len();
     assert!(len <= RING);
     sum(inn.readable());
-    inn.consume(len / 2);
+    inn.consume(len / 16 * 8);
     inn.release();
     refreshed
 }
@@ -231,12 +231,12 @@ fn a_garbled_tail_is_an_error_and_reads_nothing_new() {
         out.publish();
         assert_eq!(inn.refresh(), Ok(4096));
         pen.word(128, garbage);
-        let valid = (4096..=RING as u64).contains(&garbage);
+        let valid = (4096..=RING as u64).contains(&garbage) && garbage.is_multiple_of(8);
         assert_eq!(use_consumer(&mut inn).is_ok(), valid, "{garbage:#x}");
         let attached = link.responder(None);
         assert_eq!(
             attached.is_ok(),
-            (2048..=2048 + RING as u64).contains(&garbage),
+            (2048..=2048 + RING as u64).contains(&garbage) && garbage.is_multiple_of(8),
             "{garbage:#x}"
         );
     }
@@ -252,17 +252,42 @@ fn a_garbled_head_gives_no_space_and_is_reported() {
         out.commit(4096);
         out.publish();
         pen.word(256, garbage);
-        let valid = garbage <= 4096;
+        let valid = garbage <= 4096 && garbage.is_multiple_of(8);
         let free = use_producer(&mut out);
         let used = if valid { 4096 - garbage as usize } else { 4096 };
         assert_eq!(free, RING - used, "{garbage:#x}");
         assert_eq!(out.check().is_ok(), valid, "{garbage:#x}");
         assert_eq!(
             link.responder(None).is_ok(),
-            garbage <= 4096 + 64,
+            garbage <= 4096 + 64 && garbage.is_multiple_of(8),
             "{garbage:#x}"
         );
     }
+}
+
+#[test]
+fn a_head_that_goes_back_is_reported_and_changes_nothing() {
+    let link = LinkSegment::create("test", RING, FINGERPRINT).unwrap();
+    let pen = Pen::new(link.fd());
+    let (mut out, _) = link.requester().unwrap();
+    out.reserve(4096).unwrap().fill(1);
+    out.commit(4096);
+    out.publish();
+    pen.word(256, 2048);
+    assert_eq!(out.free(), RING - 2048);
+    out.reserve_up_to(usize::MAX).fill(1);
+    out.commit(RING - 2048);
+    out.publish();
+    pen.word(256, 1024);
+    assert_eq!(out.free(), 0);
+    assert!(matches!(
+        out.check(),
+        Err(ShmError::CorruptPosition {
+            found: 1024,
+            low: 2048,
+            ..
+        })
+    ));
 }
 
 #[test]

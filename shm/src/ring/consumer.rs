@@ -6,7 +6,7 @@
 
 #![expect(unsafe_code, reason = "slices of the ring and of its control words")]
 
-use super::{RingControl, RingMemory, published_positions};
+use super::{RingControl, RingMemory, is_aligned, published_positions};
 use crate::ShmError;
 use crate::fault::{FaultPoint, point};
 use crate::sync::{Ordering, fence};
@@ -37,7 +37,7 @@ impl RingConsumer {
         let control = unsafe { memory.control.as_ref() };
         let (released, tail) = published_positions(control, memory.capacity)?;
         let head = released.max(resume.unwrap_or(0));
-        if head > tail {
+        if head > tail || !is_aligned(head) {
             return Err(ShmError::CorruptPosition {
                 what: "position to resume reading at",
                 found: head,
@@ -67,12 +67,14 @@ impl RingConsumer {
     /// Looks at the producer's tail; returns the number of readable bytes.
     ///
     /// # Errors
-    /// [`ShmError::CorruptPosition`] if the tail went backwards or too far: detach this peer. What
+    /// [`ShmError::CorruptPosition`] if the tail went backwards or too far or lies inside a frame's
+    /// padding: detach this peer. What
     /// was readable before still is.
     #[inline]
     pub fn refresh(&mut self) -> Result<usize, ShmError> {
         let tail = self.control().tail.word.load(Ordering::Acquire); // pairs with R1: tail visible
-        if tail < self.tail || tail > self.released + self.memory.capacity {
+        let high = self.released + self.memory.capacity;
+        if tail < self.tail || tail > high || !is_aligned(tail) {
             return Err(self.corrupt(tail));
         }
         self.tail = tail;
@@ -146,6 +148,7 @@ impl RingConsumer {
         if self.head == self.released {
             return std::mem::take(&mut self.owes_ring);
         }
+        debug_assert!(is_aligned(self.head), "frames are padded to 8 bytes");
         point(FaultPoint::RingBeforeRelease);
         self.control().head.word.store(self.head, Ordering::Release); // pairs with R2: head visible
         self.released = self.head;

@@ -97,6 +97,12 @@ pub(crate) struct RingMemory {
     pub(crate) keep: Keep,
 }
 
+/// Frames are padded to 8 bytes, so every published position is a multiple of 8.
+#[inline]
+pub(crate) fn is_aligned(position: u64) -> bool {
+    position.is_multiple_of(8)
+}
+
 /// Head and tail as they stand in shared memory, checked against each other.
 ///
 /// # Errors
@@ -105,7 +111,7 @@ fn published_positions(control: &RingControl, capacity: u64) -> Result<(u64, u64
     use crate::sync::Ordering;
     let head = control.head.word.load(Ordering::Acquire); // pairs with R2: head visible
     let tail = control.tail.word.load(Ordering::Acquire); // pairs with R1: tail visible
-    if head > POSITION_MAX {
+    if head > POSITION_MAX || !is_aligned(head) {
         return Err(ShmError::CorruptPosition {
             what: "head of a ring",
             found: head,
@@ -113,7 +119,7 @@ fn published_positions(control: &RingControl, capacity: u64) -> Result<(u64, u64
             high: POSITION_MAX,
         });
     }
-    if tail < head || tail - head > capacity {
+    if tail < head || tail - head > capacity || !is_aligned(tail) {
         return Err(ShmError::CorruptPosition {
             what: "tail of a ring",
             found: tail,

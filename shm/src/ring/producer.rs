@@ -6,7 +6,7 @@
 
 #![expect(unsafe_code, reason = "slices of the ring and of its control words")]
 
-use super::{RingControl, RingMemory, published_positions};
+use super::{RingControl, RingMemory, is_aligned, published_positions};
 use crate::ShmError;
 use crate::fault::{FaultPoint, point};
 use crate::sync::{Ordering, fence};
@@ -37,7 +37,7 @@ impl RingProducer {
         let (head, published) = published_positions(control, memory.capacity)?;
         let limit = head + memory.capacity;
         let tail = published.max(resume.unwrap_or(0));
-        if tail > limit {
+        if tail > limit || !is_aligned(tail) {
             return Err(ShmError::CorruptPosition {
                 what: "position to resume writing at",
                 found: tail,
@@ -115,7 +115,7 @@ impl RingProducer {
         if self.tail == self.published {
             return false;
         }
-        debug_assert!(self.tail.is_multiple_of(8), "frames are padded to 8 bytes");
+        debug_assert!(is_aligned(self.tail), "frames are padded to 8 bytes");
         point(FaultPoint::RingBeforePublish);
         self.control().tail.word.store(self.tail, Ordering::Release); // pairs with R1: tail visible
         point(FaultPoint::RingAfterPublish);
@@ -212,7 +212,7 @@ impl RingProducer {
 
     fn refresh(&mut self) {
         let head = self.control().head.word.load(Ordering::Acquire); // pairs with R2: head visible
-        if (self.consumed()..=self.published).contains(&head) {
+        if (self.consumed()..=self.published).contains(&head) && is_aligned(head) {
             self.limit = head + self.memory.capacity;
         } else {
             self.corrupt_head = Some(head);

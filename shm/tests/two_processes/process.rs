@@ -12,7 +12,7 @@ use shm::fault::{self, FaultPoint};
 const ROLE: &str = "SHM_TEST_ROLE";
 
 /// Longest wait for anything: a watchdog, never a measure.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+pub const DEADLINE: Duration = Duration::from_secs(30);
 
 /// What a child is given.
 pub struct Plan {

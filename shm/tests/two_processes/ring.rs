@@ -153,7 +153,7 @@ fn producer_dies(fault: (FaultPoint, u32), read_at_once: bool, published: impl F
             }
             bell.prepare_sleep();
             if inn.refresh().unwrap() == 0 && seen.load(Ordering::Relaxed) < TOTAL {
-                bell.wait(None);
+                assert!(bell.wait(Some(DEADLINE)), "neither rung nor alarmed");
             } else {
                 bell.cancel_sleep();
             }
