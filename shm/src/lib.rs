@@ -56,6 +56,7 @@ mod news;
 mod outbox;
 mod ring;
 mod segment;
+mod versioned;
 
 #[cfg(not(loom))]
 mod journal;
@@ -76,6 +77,7 @@ pub use outbox::{Fragments, Outbox, Reassembly};
 pub use ring::heap;
 pub use ring::{RingConsumer, RingProducer};
 pub use segment::{Segment, SegmentKind};
+pub use versioned::Versioned;
 
 #[cfg(not(loom))]
 pub use journal::{CommitLine, Journal, LOG_BYTES_DEFAULT};

@@ -7,31 +7,18 @@
 //!   page  buffer 0 (capacity), buffer 1 (capacity)
 //! ```
 //!
-//! Why two buffers: a reader is never blocked by a writer that died half-way, and the writer never
-//! waits for readers. Why copied out: the buffer may be overwritten by the next but one version.
-//!
-//! Protocol
-//!   G1  content before version: the writer fills the idle buffer, then stores the version with
-//!       Release; a reader loads it with Acquire before it reads.
-//!   G2  version unchanged: a reader loads the version again after its copy (Acquire fence before).
-//!       If it still is the same, nobody can have begun to overwrite the buffer it read.
-//!
-//! What a survivor sees: a writer that died before G1's store left the old version, whole; its
-//! successor fills the same idle buffer again.
-//! Cost: a read copies everything, so look at [`RegistrySegment::version`] first: one load.
+//! Cost: a read copies everything, so look at [`RegistrySegment::version`] first: one load. Memory
+//! for a buffer is taken when it is filled.
+//! Not here: the protocol of the two buffers (`versioned`), what the bytes mean (`proto`).
 
 #![expect(unsafe_code, reason = "references to atomics in the mapped page")]
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
-use crate::fault::{FaultPoint, point};
-use crate::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering};
+use crate::versioned::Versioned;
 use crate::{Mapping, Segment, SegmentKind, ShmError, page_size};
-
-/// Attempts of a reader before it gives up. Versions change when an operator changes something, so
-/// a second attempt is rare, and a tenth means that something is broken.
-const READ_ATTEMPTS: usize = 64;
 
 /// Largest capacity of a buffer in bytes.
 const CAPACITY_MAX: u64 = 1 << 32;
@@ -148,15 +135,7 @@ impl RegistrySegment {
     /// [`ShmError::Contended`] if it changed at every attempt, [`ShmError::CorruptPosition`] if the
     /// length makes no sense.
     pub fn read(&self) -> Result<(u64, Vec<u8>), ShmError> {
-        for _ in 0..READ_ATTEMPTS {
-            let version = self.version();
-            let copied = self.copy_out((version & 1) as usize);
-            fence(Ordering::Acquire); // pairs with G2: version unchanged
-            if self.page().head.version.load(Ordering::Relaxed) == version {
-                return Ok((version, copied?));
-            }
-        }
-        Err(ShmError::Contended)
+        self.content().read()
     }
 
     /// Makes `content` the next version and returns its number. One process only.
@@ -164,62 +143,19 @@ impl RegistrySegment {
     /// # Errors
     /// [`ShmError::TooLarge`] or [`ShmError::OutOfMemory`]; the old version then still counts.
     pub fn publish(&self, content: &[u8]) -> Result<u64, ShmError> {
-        if content.len() > self.capacity() {
-            let (what, bytes) = ("registry", content.len() as u64);
-            return Err(ShmError::TooLarge {
-                what,
-                bytes,
-                limit: self.capacity() as u64,
-            });
+        let next = self.version().wrapping_add(1);
+        if !content.is_empty() && content.len() <= self.capacity() {
+            let offset = page_size() + (next & 1) as usize * self.capacity();
+            self.segment.reserve(offset, content.len())?;
         }
-        let version = self.version().wrapping_add(1);
-        let which = (version & 1) as usize;
-        if !content.is_empty() {
-            self.segment
-                .reserve(page_size() + which * self.capacity(), content.len())?;
-        }
-        // Readers of the old but one version must not see new bytes under its number.
-        fence(Ordering::Release); // pairs with G2: version unchanged
-        let mut words = self.buffer(which).iter();
-        for (bytes, word) in content.chunks(size_of::<AtomicU64>()).zip(&mut words) {
-            let mut value = [0; size_of::<AtomicU64>()];
-            value[..bytes.len()].copy_from_slice(bytes);
-            word.store(u64::from_le_bytes(value), Ordering::Relaxed);
-        }
-        self.page().lengths.length[which].store(content.len() as u64, Ordering::Relaxed);
-        point(FaultPoint::RegistryFilled);
-        // pairs with G1: content before version
-        self.page().head.version.store(version, Ordering::Release);
-        Ok(version)
+        self.content().publish(content)
     }
 
-    fn copy_out(&self, which: usize) -> Result<Vec<u8>, ShmError> {
-        let found = self.page().lengths.length[which].load(Ordering::Relaxed);
-        let high = self.capacity() as u64;
-        let what = "length of the registry";
-        let len = usize::try_from(found).unwrap_or(usize::MAX);
-        if len > self.capacity() {
-            return Err(ShmError::CorruptPosition {
-                what,
-                found,
-                low: 0,
-                high,
-            });
-        }
-        let words = &self.buffer(which)[..len.div_ceil(size_of::<AtomicU64>())];
-        let mut content = Vec::with_capacity(size_of_val(words));
-        for word in words {
-            content.extend_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
-        }
-        content.truncate(len);
-        Ok(content)
-    }
-
-    fn buffer(&self, which: usize) -> &[AtomicU64] {
-        // SAFETY: S1, S2, S6: two times `capacity` atomics lie inside the mapping (checked in
-        // `map`).
-        let both = unsafe { std::slice::from_raw_parts(self.words.as_ptr(), 2 * self.capacity) };
-        &both[which * self.capacity..][..self.capacity]
+    fn content(&self) -> Versioned<'_> {
+        let page = self.page();
+        // SAFETY: S1, S2, S6: two times `capacity` atomics lie inside the mapping (checked in `map`).
+        let words = unsafe { std::slice::from_raw_parts(self.words.as_ptr(), 2 * self.capacity) };
+        Versioned::new(&page.head.version, &page.lengths.length, words)
     }
 
     fn page(&self) -> &Page {

@@ -11,8 +11,8 @@
 #![cfg(loom)]
 
 use loom::thread;
-use shm::sync::{AtomicU32, Ordering};
-use shm::{Bell, Doorbell, News, RingConsumer, RingProducer, heap};
+use shm::sync::{AtomicU32, AtomicU64, Ordering};
+use shm::{Bell, Doorbell, News, RingConsumer, RingProducer, ShmError, Versioned, heap};
 use std::sync::Arc;
 
 /// Explores the model, with at most `preemptions` forced switches per run (`None`: all).
@@ -46,7 +46,7 @@ fn read(inn: &mut RingConsumer, next: &mut u8) -> usize {
 
 #[test]
 fn frames_arrive_whole_and_in_order_through_a_ring_that_wraps() {
-    explore(Some(3), || {
+    explore(None, || {
         let (mut out, mut inn) = heap::ring(16);
         let producer = thread::spawn(move || {
             for value in 0..3 {
@@ -236,6 +236,31 @@ fn an_alarm_wakes_a_sleeper_whose_ringer_died_with_the_word() {
             bell.prepare_sleep();
         }
         alarmer.join().expect("no panic");
+    });
+}
+
+#[test]
+fn a_reader_of_a_changing_registry_sees_one_version_or_none() {
+    explore(Some(3), || {
+        let word = |_| AtomicU64::new(0);
+        let words = Arc::new((word(0), [0, 0].map(word), [0; 4].map(word)));
+        let written = Arc::clone(&words);
+        let writer = thread::spawn(move || {
+            let registry = Versioned::new(&written.0, &written.1, &written.2);
+            for version in 1..=3u8 {
+                let content = [version; 16];
+                let len = 8 + usize::from(version);
+                assert_eq!(registry.publish(&content[..len]), Ok(u64::from(version)));
+            }
+        });
+        match Versioned::new(&words.0, &words.1, &words.2).read() {
+            Ok((0, content)) => assert!(content.is_empty()),
+            Ok((version, content)) => {
+                assert_eq!(content, vec![version as u8; 8 + version as usize]);
+            }
+            Err(error) => assert_eq!(error, ShmError::Contended),
+        }
+        writer.join().expect("no panic");
     });
 }
 
