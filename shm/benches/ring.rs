@@ -10,9 +10,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use shm::{
-    Bell, CommitLine, Fragments, Journal, LinkSegment, Outbox, Party, RingConsumer, RingProducer,
-};
+use shm::{Bell, CommitLine, Journal, LinkSegment, Party, RingConsumer, RingProducer};
 
 const RING: usize = 1 << 20;
 /// Commands of one pipelined batch.
@@ -22,16 +20,6 @@ fn ring() -> (RingProducer, RingConsumer) {
     let link = LinkSegment::create("bench-link", RING, 1).unwrap();
     let (out, _) = link.try_clone().unwrap().requester().unwrap();
     (out, link.responder(None).unwrap().0)
-}
-
-struct Parts;
-
-impl Fragments for Parts {
-    const HEADER_BYTES: usize = 32;
-
-    fn write_header(_frame: &[u8], _offset: usize, _len: usize, out: &mut [u8]) {
-        out.fill(0);
-    }
 }
 
 /// A batch of frames through a ring, published, announced, rung and released once.
@@ -66,21 +54,6 @@ fn batch(criterion: &mut Criterion) {
             },
         );
     }
-    let (mut out, mut inn) = ring();
-    let mut outbox = Outbox::<Parts>::new();
-    group.bench_function("through an outbox, 48 bytes", |bench| {
-        bench.iter(|| {
-            for _ in 0..BATCH {
-                outbox.place(&mut out, 48).fill(1);
-                outbox.commit(&mut out, 48);
-            }
-            outbox.flush(&mut out);
-            out.publish();
-            let readable = inn.refresh().unwrap();
-            inn.consume(readable);
-            inn.release()
-        });
-    });
     group.finish();
 }
 

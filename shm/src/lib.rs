@@ -53,7 +53,6 @@ mod doorbell;
 mod fd_passing;
 mod mapping;
 mod news;
-mod outbox;
 mod ring;
 mod segment;
 mod versioned;
@@ -72,7 +71,6 @@ pub use error::ShmError;
 pub use fd_passing::{eventfd, recv_with_fds, send_with_fds};
 pub use mapping::{Mapping, page_size};
 pub use news::{NEWS_POSITIONS, News};
-pub use outbox::{Fragments, Outbox, Reassembly};
 #[cfg(loom)]
 pub use ring::heap;
 pub use ring::{RingConsumer, RingProducer};

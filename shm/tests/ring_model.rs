@@ -9,7 +9,7 @@ mod script;
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
-use shm::{Fragments, Journal, LinkSegment, Outbox, RegistrySegment, RingConsumer, RingProducer};
+use shm::{Journal, LinkSegment, RegistrySegment, RingConsumer, RingProducer};
 
 const RING: usize = 64 * 1024;
 
@@ -133,34 +133,6 @@ impl Walk {
     }
 }
 
-struct Parts;
-
-impl Fragments for Parts {
-    const HEADER_BYTES: usize = 16;
-
-    fn write_header(_frame: &[u8], offset: usize, len: usize, out: &mut [u8]) {
-        out[..8].copy_from_slice(&(offset as u64 | 1 << 63).to_le_bytes());
-        out[8..].copy_from_slice(&(len as u64).to_le_bytes());
-    }
-}
-
-/// Reads one frame: `length | number | zeros`, or a part of one.
-fn read_frame(inn: &mut RingConsumer, partial: &mut Vec<u8>) -> Option<Vec<u8>> {
-    let bytes = inn.readable();
-    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
-    if word(0) >> 63 == 0 {
-        let frame = bytes[..word(0) as usize].to_vec();
-        inn.consume(frame.len());
-        return Some(frame);
-    }
-    assert_eq!(word(0) & !(1 << 63), partial.len() as u64);
-    let len = word(8) as usize;
-    partial.extend_from_slice(&bytes[16..16 + len]);
-    inn.consume(16 + len.next_multiple_of(8));
-    let whole = partial.len() as u64 == u64::from_le_bytes(partial[..8].try_into().unwrap());
-    whole.then(|| std::mem::take(partial))
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -170,40 +142,6 @@ proptest! {
         for step in &steps {
             walk.apply(step);
         }
-    }
-
-    #[test]
-    fn an_outbox_delivers_every_frame_once_and_in_order(
-        frames in prop::collection::vec((2usize..30_000, 0u8..4), 1..60),
-    ) {
-        let (mut out, mut inn) = ring();
-        let mut outbox = Outbox::<Parts>::new();
-        let (mut partial, mut received) = (Vec::new(), Vec::new());
-        let mut pending = frames.iter().enumerate();
-        while received.len() < frames.len() {
-            for (number, (words, _)) in pending.by_ref().take(3) {
-                let mut frame = vec![0; words * 8];
-                frame[..8].copy_from_slice(&(*words as u64 * 8).to_le_bytes());
-                frame[8..16].copy_from_slice(&(number as u64).to_le_bytes());
-                outbox.send(&mut out, &[&frame]);
-            }
-            outbox.flush(&mut out);
-            out.publish();
-            let burst = frames[received.len()].1;
-            for _ in 0..=burst {
-                if inn.refresh().unwrap() > 0 {
-                    received.extend(read_frame(&mut inn, &mut partial));
-                }
-            }
-            inn.release();
-        }
-        for (number, (frame, (words, _))) in received.iter().zip(&frames).enumerate() {
-            prop_assert_eq!(frame.len(), words * 8);
-            prop_assert_eq!(&frame[8..16], &(number as u64).to_le_bytes()[..]);
-        }
-        inn.release();
-        prop_assert!(outbox.flush(&mut out));
-        prop_assert_eq!(outbox.len_bytes(), 0);
     }
 
     #[test]

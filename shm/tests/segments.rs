@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use shm::{
-    Bell, CommitLine, Fragments, Journal, LinkSegment, Outbox, Party, PartyState, Reassembly,
-    RegistrySegment, RingConsumer, RingProducer, Segment, SegmentKind, ShmError, eventfd,
-    recv_with_fds, send_with_fds,
+    Bell, CommitLine, Journal, LinkSegment, Party, PartyState, RegistrySegment, RingConsumer,
+    RingProducer, Segment, SegmentKind, ShmError, eventfd, recv_with_fds, send_with_fds,
 };
 
 const FINGERPRINT: u64 = 0x5eed;
@@ -382,66 +381,4 @@ fn mixed_up_and_foreign_segments_are_refused() {
     assert!(Segment::create("test", SegmentKind::Arena, usize::MAX, 0).is_err());
     let text = LinkSegment::open(fd(), 1).unwrap_err().to_string();
     assert!(text.contains("another build"), "{text}");
-}
-
-struct Parts;
-
-impl Fragments for Parts {
-    const HEADER_BYTES: usize = 24;
-
-    fn write_header(frame: &[u8], offset: usize, len: usize, out: &mut [u8]) {
-        for (place, word) in out.chunks_exact_mut(8).zip([frame.len(), offset, len]) {
-            place.copy_from_slice(&(word as u64).to_le_bytes());
-        }
-    }
-}
-
-fn take_part(ring: &mut RingConsumer, reassembly: &mut Reassembly) -> Option<Vec<u8>> {
-    let bytes = ring.readable();
-    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
-    let (total, offset, len) = (word(0), word(8), word(16));
-    let whole = reassembly.accept(offset, total, &bytes[24..24 + len]);
-    ring.consume(24 + len.next_multiple_of(8));
-    whole
-}
-
-#[test]
-fn a_frame_bigger_than_the_ring_arrives_in_parts_even_when_the_receiver_dies() {
-    let Ends {
-        requests: (mut out, mut inn),
-        ..
-    } = ends();
-    let mut outbox = Outbox::<Parts>::new();
-    let big: Vec<u8> = (0..300_000u32).map(|byte| byte as u8).collect();
-    outbox.send(&mut out, &[b"before.."]);
-    assert!(outbox.is_empty());
-    outbox.send(&mut out, &[&big[..100], &big[100..]]);
-    outbox.send(&mut out, &[b"after..."]);
-    assert_eq!(outbox.len_bytes(), 300_008);
-    let mut died = false;
-    let mut reassembly = Reassembly::new();
-    inn.refresh().unwrap();
-    let mut frames = Vec::new();
-    while frames.len() < 3 {
-        outbox.flush(&mut out);
-        out.publish();
-        while inn.refresh().unwrap() > 0 && frames.len() < 3 {
-            if frames.len() == 1 {
-                frames.extend(take_part(&mut inn, &mut reassembly));
-            } else {
-                frames.push(inn.readable()[..8].to_vec());
-                inn.consume(8);
-            }
-        }
-        inn.release();
-        if !died && frames.len() == 1 && reassembly.is_collecting() {
-            died = true;
-            reassembly.clear();
-            outbox.resend(&mut out);
-        }
-    }
-    assert!(died && outbox.flush(&mut out) && outbox.len_bytes() == 0);
-    assert_eq!(frames[0], b"before..");
-    assert_eq!(frames[1], big);
-    assert_eq!(frames[2], b"after...");
 }

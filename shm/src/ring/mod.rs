@@ -39,7 +39,8 @@
 //! Cost: `reserve`, `commit`, `readable` and `consume` touch private memory only (a compare and an
 //! addition each); `publish` is one store; `refresh` one load of the peer's line; `release` one
 //! store and one fence. Two cache lines move per batch, not per frame.
-//! Not here: sleeping and waking (`doorbell`), frames bigger than a quarter (`outbox`).
+//! Not here: sleeping and waking (`doorbell`), frames bigger than a quarter: they travel in parts that
+//! the two ends cut and join, because only they know when a part may be sent again.
 
 mod consumer;
 #[cfg(loom)]

@@ -64,7 +64,7 @@ impl RingProducer {
     }
 
     /// Largest frame that may be written in one piece: a quarter of the ring, so that one frame
-    /// never keeps all others out. Anything bigger travels as fragments (`Outbox`).
+    /// never keeps all others out. Anything bigger travels in parts.
     #[inline]
     #[must_use]
     pub fn largest(&self) -> usize {
