@@ -345,7 +345,7 @@ impl Core {
 
     /// A page of SCAN. The cursor names the slot where it goes on.
     fn scan(&mut self, call: &Call<'_>, command: StorageCommand) -> Flow {
-        let Some(cursor) = proto::number::parse_u64(call.arg(1)) else {
+        let Some(cursor) = proto::cursor::parse(call.arg(1)) else {
             return self.error(call.index, &CommandError::InvalidCursor);
         };
         let slot = proto::cursor::slot(cursor);

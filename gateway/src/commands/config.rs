@@ -53,7 +53,7 @@ pub(super) fn rewrite(core: &mut Core, call: &Call<'_>) -> Flow {
 /// CONFIG SET name value ...
 pub(super) fn set(core: &mut Core, call: &Call<'_>) -> Flow {
     if !call.len().is_multiple_of(2) {
-        return core.error(call.index, &CommandError::Arity { name: "config|set" });
+        return core.error(call.index, &CommandError::Syntax);
     }
     if let Some(wait) = core.wait_for_earlier(call.index) {
         return wait;

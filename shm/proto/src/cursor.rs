@@ -22,6 +22,12 @@ pub const fn of(slot: u16, rest: u64) -> u64 {
     ((slot % SLOT_COUNT) as u64) << REST_BITS | rest & ((1 << REST_BITS) - 1)
 }
 
+/// Reads a cursor that a client sends. Blanks in front of it are skipped, as Redis does.
+#[must_use]
+pub fn parse(text: &[u8]) -> Option<u64> {
+    crate::number::parse_u64(text.trim_ascii_start())
+}
+
 /// The cursor that begins with `slot`.
 #[inline]
 #[must_use]

@@ -102,6 +102,7 @@ fixed_errors! {
     LcsLenAndIdx = "ERR If you want both the length and indexes, please just use IDX.";
     // --- generic
     InvalidCursor = "ERR invalid cursor";
+    NoValuesOutsideHscan = "ERR NOVALUES option can only be used in HSCAN";
     InvalidDatabase = "ERR invalid DB index";
     DatabaseOutOfRange = "ERR DB index is out of range";
     NoFrequency = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.";

@@ -177,6 +177,55 @@ impl Pattern {
     }
 }
 
+/// Where a reply first differs from a pattern, for long replies: the path to the place, and both sides there.
+#[must_use]
+pub fn first_difference(wanted: &Pattern, got: &Reply) -> Option<String> {
+    if wanted.fits(got, &mut Memory::new()) {
+        return None;
+    }
+    match (wanted, got) {
+        (Pattern::Lines(globs), Reply::Bulk(_) | Reply::Verbatim(_)) => {
+            let lines = got.text_lossy();
+            let missing = globs.iter().filter(|glob| {
+                !lines
+                    .lines()
+                    .any(|line| words::fits_glob(glob, line.as_bytes()))
+            });
+            let told = missing.map(|glob| {
+                let glob = String::from_utf8_lossy(glob);
+                let name = glob.split([':', '=']).next().unwrap_or_default();
+                let near = lines
+                    .lines()
+                    .find(|line| line.starts_with(name))
+                    .unwrap_or("(no such line)");
+                format!("no line {glob:?}, but {near:?}")
+            });
+            Some(told.collect::<Vec<_>>().join("; "))
+        }
+        (
+            Pattern::Many {
+                kind,
+                items,
+                ordered: true,
+                ..
+            },
+            Reply::Many(got_kind, replies),
+        ) if kind == got_kind => {
+            for (place, (wanted, got)) in items.iter().zip(replies).enumerate() {
+                if let Some(inner) = first_difference(wanted, got) {
+                    return Some(format!("element {place}: {inner}"));
+                }
+            }
+            Some(format!(
+                "{} elements instead of {}",
+                replies.len(),
+                items.len()
+            ))
+        }
+        _ => Some(format!("{wanted:?} expected, got {}", got.render())),
+    }
+}
+
 /// Each pattern takes the first reply that is left and fits: enough for elements that differ.
 fn fits_unordered(items: &[Pattern], got: &[Reply], memory: &mut Memory) -> bool {
     let mut left: Vec<&Reply> = got.iter().collect();

@@ -5,9 +5,8 @@
 
 use crate::commands::prelude::*;
 use crate::keyspace::SlotRange;
-use proto::glob;
-use proto::number::parse_u64;
 use proto::resp::reply::ReplyWriter;
+use proto::{cursor, glob};
 
 /// Keys per SCAN call unless COUNT says otherwise.
 const COUNT_DEFAULT: usize = 10;
@@ -26,6 +25,9 @@ impl<'a> Options<'a> {
             count: COUNT_DEFAULT,
         };
         while let Some(word) = words.next() {
+            if word.eq_ignore_ascii_case(b"NOVALUES") {
+                return Err(CommandError::NoValuesOutsideHscan);
+            }
             let value = words.next().ok_or(CommandError::Syntax)?;
             if word.eq_ignore_ascii_case(b"COUNT") {
                 let count = integer(value)?;
@@ -56,7 +58,7 @@ impl<'a> Options<'a> {
 
 /// SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]
 pub(crate) fn scan(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
-    let cursor = parse_u64(args.get(1)).ok_or(CommandError::InvalidCursor)?;
+    let cursor = cursor::parse(args.get(1)).ok_or(CommandError::InvalidCursor)?;
     let options = Options::parse(args.iter_from(2))?;
     // The cursor stands in front of the keys but is known behind them.
     let mut found = Vec::new();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::bless;
 use super::parse::{Case, Step, StepKind, Transcript};
 use crate::client::{Client, PATIENCE, ReadError, encode_command};
-use crate::pattern::{Memory, Pattern};
+use crate::pattern::{Memory, Pattern, first_difference};
 use crate::reply::Reply;
 use crate::server::{Kind, Server, Setup};
 use crate::words::Word;
@@ -266,16 +266,28 @@ impl Player<'_> {
             };
             let pattern = Pattern::parse(wanted)?;
             if !got.fits(&pattern, &mut self.memory) {
-                let got = got.render();
                 let _ = writeln!(
                     text,
-                    "  line {}:\n    wanted {wanted}\n    got    {got}",
-                    step.line
+                    "  line {}: {}",
+                    step.line,
+                    differ(wanted, &pattern, got)
                 );
             }
         }
         Ok((!text.is_empty()).then_some(text))
     }
+}
+
+/// Both sides, or for long replies the first place where they differ.
+fn differ(wanted: &str, pattern: &Pattern, got: &Outcome) -> String {
+    let text = got.render();
+    if let Outcome::Reply(reply) = got
+        && wanted.len().max(text.len()) > 300
+        && let Some(place) = first_difference(pattern, reply)
+    {
+        return format!("\n    {place}");
+    }
+    format!("\n    wanted {wanted}\n    got    {text}")
 }
 
 fn chosen<'a>(expected: &'a super::Expected, world: &World<'_>) -> Result<&'a str, String> {
