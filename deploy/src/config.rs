@@ -12,6 +12,9 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+/// Name of the command line among the sources of settings.
+const COMMAND_LINE: &str = "command line";
+
 /// Settings and where they came from.
 #[derive(Debug)]
 pub struct Loaded {
@@ -44,7 +47,7 @@ pub fn load(words: &[String]) -> Result<Loaded, Failure> {
         });
     }
     sources.push(Source {
-        name: "command line".to_string(),
+        name: COMMAND_LINE.to_string(),
         text: line.lines,
     });
     let mut loaded = Settings::default();
@@ -75,17 +78,12 @@ pub fn load(words: &[String]) -> Result<Loaded, Failure> {
     Err(Failure::Configuration(text))
 }
 
+/// One line per problem, as compilers print them.
 fn describe(problem: &settings::Problem) -> String {
-    if problem.source == "command line" {
-        return format!(
-            "  command line: {}\n      --{}",
-            problem.reason, problem.text
-        );
+    if problem.source == COMMAND_LINE {
+        return format!("  {COMMAND_LINE}: {}: '--{}'", problem.reason, problem.text);
     }
-    format!(
-        "  {}:{}: {}\n      {}",
-        problem.source, problem.line, problem.reason, problem.text
-    )
+    format!("  {}:{}: {}: '{}'", problem.source, problem.line, problem.reason, problem.text)
 }
 
 /// The absolute path of a directory that exists.
@@ -202,9 +200,9 @@ mod tests {
             error.to_string(),
             format!(
                 "4 errors in the configuration, nothing was started\n  \
-                 {name}:1: argument couldn't be parsed into an integer\n      port abc\n  \
-                 {name}:3: Bad directive or wrong number of arguments\n      foo bar\n  \
-                 command line: argument couldn't be parsed into an integer\n      --hz x\n  \
+                 {name}:1: argument couldn't be parsed into an integer: 'port abc'\n  \
+                 {name}:3: Bad directive or wrong number of arguments: 'foo bar'\n  \
+                 command line: argument couldn't be parsed into an integer: '--hz x'\n  \
                  dir /nonexistent: No such file or directory"
             )
         );

@@ -186,6 +186,7 @@ impl Child {
             }
         };
         logging::start(&plan.log_name());
+        shm::fault::arm_from_environment()?;
         let fd = take(&mut descriptors, &Descriptor::Registry)?;
         let registry = Arc::new(RegistrySegment::open(fd, plan.fingerprints.system)?);
         let (version, current) = read_registry(&registry)?;
@@ -223,7 +224,10 @@ impl Child {
 
     /// Takes every TCP listener of a thread, with its address.
     pub fn take_tcp_listeners(&mut self, of: u32) -> Vec<(String, OwnedFd)> {
-        let is_it = |(which, _): &mut (Descriptor, OwnedFd)| matches!(which, Descriptor::TcpListener { thread, .. } if *thread == of);
+        let is_it = |(which, _): &mut (Descriptor, OwnedFd)| match which {
+            Descriptor::TcpListener { thread, .. } => *thread == of,
+            _ => false,
+        };
         let taken = self.descriptors.extract_if(.., is_it);
         taken
             .filter_map(|(which, fd)| match which {

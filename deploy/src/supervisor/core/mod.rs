@@ -21,16 +21,24 @@
 //! Not here: processes, sockets and segments (`shell`), who is to be started (`layout`).
 
 mod process;
+mod requests;
 mod restart;
+mod shutdown;
 #[cfg(test)]
 mod tests;
+mod types;
 
 pub use process::{Phase, Process};
-pub use restart::{Death, delay_ms};
+pub use restart::Death;
+use restart::delay_ms;
+pub use types::{Action, Checks, Event};
+
+use requests::PendingSet;
+use shutdown::{Drain, HURRY_MS};
 
 use super::layout::Place;
-use proto::settings::{ConfigSetError, Setting, SettingError, Settings};
-use runtime::message::{FromChild, PeerState, Request, ShutdownHow, ToChild};
+use proto::settings::Settings;
+use runtime::message::{PeerState, ToChild};
 use runtime::plan::{ArenaState, PartyId, Role, link_id};
 use shm::PartyState;
 
@@ -42,159 +50,6 @@ const FIRST_START_DEATHS_MAX: u32 = 5;
 
 /// Delay from which on requests for a part are answered with an error instead of waiting for it.
 const DOWN_FROM_MS: Millis = 1_000;
-
-/// Time for what is in flight when somebody asks for the second time.
-const HURRY_MS: Millis = 500;
-
-/// What happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A process runs.
-    Started {
-        /// Position of its place.
-        process: usize,
-        /// Its generation.
-        generation: u64,
-        /// Its number in the system.
-        pid: u32,
-    },
-    /// A process is gone, or could not be started.
-    Died {
-        /// Position of its place.
-        process: usize,
-        /// Its generation.
-        generation: u64,
-        /// How it ended.
-        death: Death,
-    },
-    /// A process said something.
-    Message {
-        /// Position of its place.
-        process: usize,
-        /// Its generation.
-        generation: u64,
-        /// What.
-        message: FromChild,
-    },
-    /// The system shows a process as stopped, or as running again.
-    Stopped {
-        /// Position of its place.
-        process: usize,
-        /// Whether it is stopped.
-        stopped: bool,
-    },
-    /// SIGTERM or SIGINT; `now` if the settings ask for a fast end.
-    Signal {
-        /// Do not wait for what is in flight.
-        now: bool,
-    },
-    /// Time has passed.
-    Tick,
-}
-
-/// What is to be done.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// Run a process and hand it its plan and its links.
-    Start {
-        /// Position of its place.
-        process: usize,
-        /// Its generation.
-        generation: u64,
-        /// For its plan.
-        deaths_in_a_row: u32,
-        /// For its plan.
-        arena: ArenaState,
-    },
-    /// End a process with SIGKILL.
-    Kill {
-        /// Position of its place.
-        process: usize,
-    },
-    /// Send a message without descriptors.
-    Send {
-        /// Position of the receiver's place.
-        process: usize,
-        /// The message.
-        message: ToChild,
-    },
-    /// Make new segments for all links of a gateway process and give the running workers their
-    /// ends.
-    RenewLinks {
-        /// Position of the gateway's place.
-        process: usize,
-    },
-    /// Give a worker an empty arena.
-    FreshArena {
-        /// Position of the worker's place.
-        process: usize,
-    },
-    /// Write state, generation and process number into the pages of a process.
-    Page {
-        /// Position of its place.
-        process: usize,
-        /// State.
-        state: PartyState,
-        /// Generation.
-        generation: u64,
-        /// Number in the system, 0 for none.
-        pid: u32,
-    },
-    /// Wake every party: a dead one may have owed somebody a bell.
-    AlarmAll,
-    /// Publish the registry; this will be its version.
-    Publish {
-        /// The version.
-        version: u64,
-    },
-    /// Rewrite the configuration file and answer.
-    RewriteConfig {
-        /// Position of the asker's place.
-        process: usize,
-        /// Number of the request.
-        request: u64,
-    },
-    /// Every process serves, for the first time.
-    AllReady,
-    /// Something an operator should read.
-    Log {
-        /// How urgent.
-        level: tracing::Level,
-        /// What.
-        text: String,
-    },
-    /// The end.
-    Exit {
-        /// Exit code.
-        code: u8,
-    },
-}
-
-/// Facts about the machine that a change of settings is checked against.
-#[derive(Clone, Copy, Debug)]
-pub struct Checks {
-    /// Connections that the descriptor limit allows.
-    pub clients_max: u64,
-    /// Whether a directory can be used; the error is a text for the client.
-    pub directory: fn(&str) -> Result<(), String>,
-}
-
-/// Where a shutdown is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Drain {
-    No,
-    Gateways { deadline: Millis },
-    Workers { deadline: Millis },
-}
-
-/// A CONFIG SET that waits for processes.
-#[derive(Debug)]
-struct PendingSet {
-    process: usize,
-    generation: u64,
-    request: u64,
-    version: u64,
-}
 
 /// The supervisor's state.
 #[derive(Debug)]
@@ -320,8 +175,6 @@ impl Core {
     fn send(&mut self, process: usize, message: ToChild) {
         self.actions.push(Action::Send { process, message });
     }
-
-    // --- life of a process
 
     fn start(&mut self, process: usize) {
         let place = &mut self.processes[process];
@@ -543,199 +396,6 @@ impl Core {
         }
     }
 
-    // --- messages
-
-    fn message(&mut self, now: Millis, process: usize, message: FromChild) {
-        match message {
-            FromChild::Ready => self.ready(now, process),
-            FromChild::Attached { .. } | FromChild::Detached { .. } => {}
-            FromChild::RegistrySeen { version } => {
-                let place = &mut self.processes[process];
-                place.seen_version = place.seen_version.max(version);
-                self.answer_sets();
-            }
-            FromChild::ArenaUntrusted { reason } => {
-                let place = &mut self.processes[process];
-                place.wants_fresh_arena = true;
-                let text = format!("{} does not trust its arena: {reason}", place.name());
-                self.log(tracing::Level::ERROR, text);
-                self.actions.push(Action::Kill { process });
-            }
-            FromChild::Drained => {}
-            FromChild::Request { request, body } => self.request(now, process, request, body),
-        }
-    }
-
-    fn request(&mut self, now: Millis, process: usize, request: u64, body: Request) {
-        match body {
-            Request::SetSettings { pairs, local } => match self.change_settings(&pairs, local) {
-                Ok(()) => {
-                    let version = self.version;
-                    let generation = self.processes[process].generation;
-                    self.pending.push(PendingSet {
-                        process,
-                        generation,
-                        request,
-                        version,
-                    });
-                    self.answer_sets();
-                }
-                Err(error) => {
-                    let result = Err(error.to_string());
-                    self.send(process, ToChild::Reply { request, result });
-                }
-            },
-            Request::RewriteConfig => {
-                self.actions
-                    .push(Action::RewriteConfig { process, request });
-            }
-            Request::Shutdown(how) if how.abort => {
-                let result = Err("No shutdown in progress.".to_string());
-                self.send(process, ToChild::Reply { request, result });
-            }
-            Request::Shutdown(ShutdownHow { now: fast, .. }) => {
-                self.log(
-                    tracing::Level::INFO,
-                    "a client asked for shutdown".to_string(),
-                );
-                self.shut_down(now, fast);
-            }
-        }
-    }
-
-    fn change_settings(
-        &mut self,
-        pairs: &[(String, String)],
-        local: bool,
-    ) -> Result<(), ConfigSetError> {
-        let mut settings = self.settings.clone();
-        let named = settings.set_many(pairs, local)?;
-        for (setting, (name, text)) in named.iter().zip(pairs) {
-            let refuse = |reason| ConfigSetError::Refused {
-                name: name.clone(),
-                reason,
-            };
-            match setting {
-                Setting::Maxclients
-                    if u64::try_from(settings.maxclients()).unwrap_or(0)
-                        > self.checks.clients_max =>
-                {
-                    return Err(refuse(SettingError::TooManyClients(
-                        self.checks.clients_max,
-                    )));
-                }
-                Setting::Dir => {
-                    (self.checks.directory)(text)
-                        .map_err(|reason| refuse(SettingError::Other(reason)))?;
-                }
-                _ => {}
-            }
-        }
-        self.settings = settings;
-        self.version += 1;
-        let version = self.version;
-        self.actions.push(Action::Publish { version });
-        for process in 0..self.processes.len() {
-            if self.processes[process].is_alive() {
-                self.send(process, ToChild::Registry { version });
-            }
-        }
-        Ok(())
-    }
-
-    fn forget_requests_of(&mut self, process: usize) {
-        let generation = self.processes[process].generation;
-        self.pending
-            .retain(|set| set.process != process || set.generation != generation);
-    }
-
-    /// Answers every CONFIG SET whose version all live processes have seen (C3).
-    fn answer_sets(&mut self) {
-        let alive = self.processes.iter().filter(|process| process.is_alive());
-        let seen = alive
-            .map(|process| process.seen_version)
-            .min()
-            .unwrap_or(u64::MAX);
-        let (done, waiting) = std::mem::take(&mut self.pending)
-            .into_iter()
-            .partition(|set| set.version <= seen);
-        self.pending = waiting;
-        let done: Vec<PendingSet> = done;
-        for set in done {
-            let (request, result) = (set.request, Ok("OK".to_string()));
-            self.send(set.process, ToChild::Reply { request, result });
-        }
-    }
-
-    // --- shutdown
-
-    fn shut_down(&mut self, now: Millis, fast: bool) {
-        let patience = u64::try_from(self.settings.shutdown_timeout()).unwrap_or(10) * 1000;
-        match self.drain {
-            Drain::No => {
-                let within = if fast {
-                    HURRY_MS
-                } else {
-                    patience.max(HURRY_MS)
-                };
-                self.log(tracing::Level::INFO, "shutting down".to_string());
-                self.drain = Drain::Gateways {
-                    deadline: now + within,
-                };
-                for process in 0..self.processes.len() {
-                    let place = &mut self.processes[process];
-                    if let Phase::Waiting { .. } = place.phase
-                        && place.place.role == Role::Gateway
-                    {
-                        place.phase = Phase::Gone;
-                    }
-                }
-                for gateway in self.alive(Role::Gateway) {
-                    self.drain_process(gateway, within);
-                }
-            }
-            Drain::Gateways { deadline } => {
-                self.hurry(now, deadline, Role::Gateway);
-                let deadline = deadline.min(now + HURRY_MS);
-                self.drain = Drain::Gateways { deadline };
-            }
-            Drain::Workers { deadline } => {
-                self.hurry(now, deadline, Role::StorageWorker);
-                let deadline = deadline.min(now + HURRY_MS);
-                self.drain = Drain::Workers { deadline };
-            }
-        }
-    }
-
-    fn hurry(&mut self, now: Millis, deadline: Millis, role: Role) {
-        if deadline > now + HURRY_MS {
-            for process in self.alive(role) {
-                self.drain_process(process, HURRY_MS);
-            }
-        }
-    }
-
-    fn drain_process(&mut self, process: usize, within_ms: Millis) {
-        let is_worker = self.processes[process].place.role == Role::StorageWorker;
-        if is_worker && !matches!(self.drain, Drain::Workers { .. }) {
-            return;
-        }
-        self.processes[process].asked_to_end = true;
-        self.send(process, ToChild::Drain { within_ms });
-    }
-
-    fn exit_at_once(&mut self, code: u8) {
-        for process in 0..self.processes.len() {
-            if self.processes[process].is_alive() {
-                self.actions.push(Action::Kill { process });
-            }
-        }
-        self.exiting = true;
-        self.actions.push(Action::Exit { code });
-    }
-
-    // --- time
-
     fn tick(&mut self, now: Millis) {
         if self.exiting {
             return;
@@ -753,69 +413,5 @@ impl Core {
             }
         }
         self.tick_drain(now);
-    }
-
-    fn tick_drain(&mut self, now: Millis) {
-        if let Drain::Gateways { deadline } = self.drain {
-            self.kill_late(now, deadline, Role::Gateway);
-            let gone = |process: &&Process| process.place.role == Role::Gateway;
-            if self
-                .processes
-                .iter()
-                .filter(gone)
-                .all(|place| place.phase == Phase::Gone)
-            {
-                let within = deadline.saturating_sub(now).max(HURRY_MS);
-                self.drain = Drain::Workers {
-                    deadline: now + within,
-                };
-                for process in 0..self.processes.len() {
-                    let place = &mut self.processes[process];
-                    if let Phase::Waiting { .. } = place.phase {
-                        place.phase = Phase::Gone;
-                    } else if place.is_alive() {
-                        self.drain_process(process, within);
-                    }
-                }
-            }
-        }
-        if let Drain::Workers { deadline } = self.drain {
-            self.kill_late(now, deadline, Role::StorageWorker);
-            if self
-                .processes
-                .iter()
-                .all(|place| place.phase == Phase::Gone)
-            {
-                self.exiting = true;
-                self.log(
-                    tracing::Level::INFO,
-                    "all parts have ended, good bye".to_string(),
-                );
-                self.actions.push(Action::Exit { code: 0 });
-            }
-        }
-    }
-
-    fn kill_late(&mut self, now: Millis, deadline: Millis, role: Role) {
-        if now < deadline {
-            return;
-        }
-        for process in self.alive(role) {
-            if !std::mem::replace(&mut self.processes[process].killed, true) {
-                let text = format!(
-                    "{} did not finish in time: killed",
-                    self.processes[process].name()
-                );
-                self.log(tracing::Level::WARN, text);
-                self.actions.push(Action::Kill { process });
-            }
-        }
-        // Deaths of the killed arrive as events; do not wake up for this deadline again.
-        match &mut self.drain {
-            Drain::Gateways { deadline } | Drain::Workers { deadline } => {
-                *deadline = now + HURRY_MS;
-            }
-            Drain::No => {}
-        }
     }
 }

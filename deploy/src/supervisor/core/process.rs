@@ -1,7 +1,7 @@
 //! What the supervisor knows about one place for a process and whoever fills it.
 
 use super::Millis;
-use super::restart::{Death, QUIET_MS};
+use super::restart::{Death, QUIET_MS, STORM_MS};
 use crate::supervisor::layout::Place;
 use runtime::plan::ArenaState;
 
@@ -110,8 +110,8 @@ impl Process {
                 .is_some_and(|since| since + timeout_ms <= now)
     }
 
-    /// Counts a death for the delay: quiet lives start the count anew, being killed from outside
-    /// while serving does not raise it.
+    /// Counts a death for the delay: a quiet life starts the count anew, and being killed from outside
+    /// does not raise it, unless it comes so soon that only a delay helps.
     pub(super) fn count_death(&mut self, now: Millis, death: &Death) {
         let served_ms = match self.phase {
             Phase::Serving { since } => Some(now.saturating_sub(since)),
@@ -119,7 +119,7 @@ impl Process {
         };
         match served_ms {
             Some(served) if served >= QUIET_MS => self.fast_deaths = 0,
-            Some(_) if death.by_kill => {}
+            Some(served) if death.by_kill && served >= STORM_MS => {}
             _ => self.fast_deaths += 1,
         }
         self.died_at = Some(now);

@@ -9,6 +9,9 @@ use super::Millis;
 /// Serving this long counts as a life of its own: the next death starts the count anew.
 pub(super) const QUIET_MS: Millis = 1_000;
 
+/// Being killed from outside counts as a fast death if it happens within this time.
+pub(super) const STORM_MS: Millis = 100;
+
 /// Delays before the next start, by the number of deaths in a row. The last one stays.
 const DELAYS_MS: [Millis; 8] = [0, 0, 20, 100, 500, 2_000, 5_000, 10_000];
 

@@ -1,6 +1,7 @@
 //! The supervisor's decisions, as stories.
 
 use super::*;
+use runtime::message::{FromChild, Request};
 
 /// A system with one gateway of two threads and some workers, driven by hand.
 struct Story {
@@ -328,9 +329,16 @@ fn a_part_that_keeps_dying_waits_longer_and_longer_until_it_has_been_quiet() {
     assert_eq!(story.started().len(), 1);
     // Being killed from outside, however often, is not the part's fault.
     for _ in 0..50 {
-        story.run(1).die(1, kill());
+        let later = story.now + 100;
+        story.run(1).at(later).die(1, kill());
         assert_eq!(story.started().len(), 1);
     }
+    // Unless somebody kills every successor at once.
+    for _ in 0..5 {
+        let due = story.core.next_deadline().unwrap_or(story.now);
+        story.at(due).run(1).die(1, kill());
+    }
+    assert_eq!(story.core.next_deadline(), Some(story.now + 500));
 }
 
 #[test]

@@ -380,6 +380,9 @@ fn find_word(list: &'static [&'static str], word: &str) -> Result<usize, Setting
 }
 
 fn parse_flags(list: &'static [&'static str], words: &[&str]) -> Result<u64, SettingError> {
+    if words.is_empty() {
+        return Err(SettingError::Choice(list));
+    }
     let mut bits = 0;
     for word in words {
         match find_word(list, word)? {

@@ -178,10 +178,10 @@ impl Settings {
         if !setting.row().kind.takes_several_words() {
             return self.set_words(setting, &[text]);
         }
-        let words = words::split(text).ok_or(SettingError::UnbalancedQuotes)?;
-        let words: Vec<&str> = match setting.row().kind {
-            Kind::Save | Kind::Percentiles if words.is_empty() => vec![""],
-            _ => words.iter().map(String::as_str).collect(),
+        // Redis cuts at every single space here and knows no quotes.
+        let words: Vec<&str> = match text {
+            "" => Vec::new(),
+            _ => text.split(' ').collect(),
         };
         self.set_words(setting, &words)
     }

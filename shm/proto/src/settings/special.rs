@@ -136,7 +136,7 @@ pub(super) fn parse_output_limits(
     words: &[&str],
     mut limits: [OutputLimit; 3],
 ) -> Result<[OutputLimit; 3], SettingError> {
-    if words.is_empty() || !words.len().is_multiple_of(4) {
+    if !words.len().is_multiple_of(4) {
         return Err(SettingError::OutputLimitCount);
     }
     for group in words.chunks_exact(4) {

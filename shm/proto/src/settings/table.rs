@@ -97,28 +97,49 @@ fn log_folder_name(text: &str) -> Result<(), SettingError> {
     }
 }
 
-/// Variables in braces must be known, braces must be closed.
+/// Variables in braces must be known, braces must be closed, and something must remain to show.
 fn title_template(text: &str) -> Result<(), SettingError> {
-    const KNOWN: [&str; 7] = [
-        "title",
-        "listen-addr",
-        "server-mode",
-        "port",
-        "tls-port",
-        "unixsocket",
-        "config-file",
-    ];
+    const NEVER_EMPTY: [&str; 4] = ["listen-addr", "server-mode", "port", "tls-port"];
+    const MAYBE_EMPTY: [&str; 3] = ["title", "unixsocket", "config-file"];
+    let mut shows_something = false;
     let mut rest = text;
     while let Some(open) = rest.find('{') {
+        shows_something |= open > 0;
         let Some(close) = rest[open..].find('}') else {
             return Err(SettingError::TitleTemplate);
         };
-        if !KNOWN.contains(&&rest[open + 1..open + close]) {
+        let name = &rest[open + 1..open + close];
+        if NEVER_EMPTY.contains(&name) {
+            shows_something = true;
+        } else if !MAYBE_EMPTY.contains(&name) {
             return Err(SettingError::TitleTemplate);
         }
         rest = &rest[open + close + 1..];
     }
-    Ok(())
+    if shows_something || !rest.is_empty() {
+        Ok(())
+    } else {
+        Err(SettingError::TitleTemplate)
+    }
+}
+
+fn host_name(text: &str) -> Result<(), SettingError> {
+    if text
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'))
+    {
+        return Ok(());
+    }
+    let reason = "Hostnames may only contain alphanumeric characters, hyphens or dots";
+    Err(SettingError::Other(reason.to_string()))
+}
+
+fn node_name(text: &str) -> Result<(), SettingError> {
+    if !text.contains(|c| "!#$%&()*+:;<>?@[]^{|}~".contains(c)) {
+        return Ok(());
+    }
+    let reason = "Announced human node name contained invalid character";
+    Err(SettingError::Other(reason.to_string()))
 }
 
 fn locale_name(text: &str) -> Result<(), SettingError> {
@@ -421,8 +442,8 @@ settings_table! {
     ClusterConfigFile cluster_config_file "cluster-config-file" [] {text} "nodes.conf" Start None "File of the cluster's nodes.";
     ClusterPort cluster_port "cluster-port" [] {int(0, 65535)} "0" Start None "Port between nodes.";
     ClusterAnnounceIp cluster_announce_ip "cluster-announce-ip" [] {text} "" Live None "Address a node reports.";
-    ClusterAnnounceHostname cluster_announce_hostname "cluster-announce-hostname" [] {text} "" Live None "Host name a node reports.";
-    ClusterAnnounceHumanNodename cluster_announce_human_nodename "cluster-announce-human-nodename" [] {text} "" Live None "Name of a node in logs.";
+    ClusterAnnounceHostname cluster_announce_hostname "cluster-announce-hostname" [] {text(host_name)} "" Live None "Host name a node reports.";
+    ClusterAnnounceHumanNodename cluster_announce_human_nodename "cluster-announce-human-nodename" [] {text(node_name)} "" Live None "Name of a node in logs.";
     ClusterAnnouncePort cluster_announce_port "cluster-announce-port" [] {int(0, 65535)} "0" Live None "Port a node reports.";
     ClusterAnnounceTlsPort cluster_announce_tls_port "cluster-announce-tls-port" [] {int(0, 65535)} "0" Live None "TLS port a node reports.";
     ClusterAnnounceBusPort cluster_announce_bus_port "cluster-announce-bus-port" [] {int(0, 65535)} "0" Live None "Port between nodes it reports.";

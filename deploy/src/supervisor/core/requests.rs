@@ -1,0 +1,140 @@
+//! What children say and ask: readiness, seen registry versions, changes of settings.
+
+use super::{Action, Core};
+use proto::settings::{ConfigSetError, Setting, SettingError};
+use runtime::message::{FromChild, Request, ShutdownHow, ToChild};
+
+use super::Millis;
+
+/// A CONFIG SET that waits for processes.
+#[derive(Debug)]
+pub(super) struct PendingSet {
+    process: usize,
+    generation: u64,
+    request: u64,
+    version: u64,
+}
+
+impl Core {
+    pub(super) fn message(&mut self, now: Millis, process: usize, message: FromChild) {
+        match message {
+            FromChild::Ready => self.ready(now, process),
+            FromChild::Attached { .. } | FromChild::Detached { .. } => {}
+            FromChild::RegistrySeen { version } => {
+                let place = &mut self.processes[process];
+                place.seen_version = place.seen_version.max(version);
+                self.answer_sets();
+            }
+            FromChild::ArenaUntrusted { reason } => {
+                let place = &mut self.processes[process];
+                place.wants_fresh_arena = true;
+                let text = format!("{} does not trust its arena: {reason}", place.name());
+                self.log(tracing::Level::ERROR, text);
+                self.actions.push(Action::Kill { process });
+            }
+            FromChild::Drained => {}
+            FromChild::Request { request, body } => self.request(now, process, request, body),
+        }
+    }
+
+    pub(super) fn request(&mut self, now: Millis, process: usize, request: u64, body: Request) {
+        match body {
+            Request::SetSettings { pairs, local } => match self.change_settings(&pairs, local) {
+                Ok(()) => {
+                    let version = self.version;
+                    let generation = self.processes[process].generation;
+                    self.pending.push(PendingSet {
+                        process,
+                        generation,
+                        request,
+                        version,
+                    });
+                    self.answer_sets();
+                }
+                Err(error) => {
+                    let result = Err(error.to_string());
+                    self.send(process, ToChild::Reply { request, result });
+                }
+            },
+            Request::RewriteConfig => {
+                self.actions
+                    .push(Action::RewriteConfig { process, request });
+            }
+            Request::Shutdown(how) if how.abort => {
+                let result = Err("No shutdown in progress.".to_string());
+                self.send(process, ToChild::Reply { request, result });
+            }
+            Request::Shutdown(ShutdownHow { now: fast, .. }) => {
+                self.log(
+                    tracing::Level::INFO,
+                    "a client asked for shutdown".to_string(),
+                );
+                self.shut_down(now, fast);
+            }
+        }
+    }
+
+    pub(super) fn change_settings(
+        &mut self,
+        pairs: &[(String, String)],
+        local: bool,
+    ) -> Result<(), ConfigSetError> {
+        let mut settings = self.settings.clone();
+        let named = settings.set_many(pairs, local)?;
+        for (setting, (name, text)) in named.iter().zip(pairs) {
+            let refuse = |reason| ConfigSetError::Refused {
+                name: name.clone(),
+                reason,
+            };
+            match setting {
+                Setting::Maxclients
+                    if u64::try_from(settings.maxclients()).unwrap_or(0)
+                        > self.checks.clients_max =>
+                {
+                    return Err(refuse(SettingError::TooManyClients(
+                        self.checks.clients_max,
+                    )));
+                }
+                Setting::Dir => {
+                    (self.checks.directory)(text)
+                        .map_err(|reason| refuse(SettingError::Other(reason)))?;
+                }
+                _ => {}
+            }
+        }
+        self.settings = settings;
+        self.version += 1;
+        let version = self.version;
+        self.actions.push(Action::Publish { version });
+        for process in 0..self.processes.len() {
+            if self.processes[process].is_alive() {
+                self.send(process, ToChild::Registry { version });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn forget_requests_of(&mut self, process: usize) {
+        let generation = self.processes[process].generation;
+        self.pending
+            .retain(|set| set.process != process || set.generation != generation);
+    }
+
+    /// Answers every CONFIG SET whose version all live processes have seen (C3).
+    pub(super) fn answer_sets(&mut self) {
+        let alive = self.processes.iter().filter(|process| process.is_alive());
+        let seen = alive
+            .map(|process| process.seen_version)
+            .min()
+            .unwrap_or(u64::MAX);
+        let (done, waiting) = std::mem::take(&mut self.pending)
+            .into_iter()
+            .partition(|set| set.version <= seen);
+        self.pending = waiting;
+        let done: Vec<PendingSet> = done;
+        for set in done {
+            let (request, result) = (set.request, Ok("OK".to_string()));
+            self.send(set.process, ToChild::Reply { request, result });
+        }
+    }
+}
