@@ -83,7 +83,10 @@ fn describe(problem: &settings::Problem) -> String {
     if problem.source == COMMAND_LINE {
         return format!("  {COMMAND_LINE}: {}: '--{}'", problem.reason, problem.text);
     }
-    format!("  {}:{}: {}: '{}'", problem.source, problem.line, problem.reason, problem.text)
+    format!(
+        "  {}:{}: {}: '{}'",
+        problem.source, problem.line, problem.reason, problem.text
+    )
 }
 
 /// The absolute path of a directory that exists.
