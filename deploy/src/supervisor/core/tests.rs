@@ -258,7 +258,7 @@ fn events_of_an_older_generation_change_nothing() {
 #[test]
 fn a_death_inside_a_write_gives_a_fresh_arena_loudly() {
     let mut story = Story::serving(1);
-    story.die(
+    story.at(5_000).die(
         1,
         Death {
             arena_untrusted: true,
@@ -287,7 +287,7 @@ fn a_death_inside_a_write_gives_a_fresh_arena_loudly() {
     };
     assert_eq!(story.take(fresh), 1);
     // The next one finds what its predecessor stored.
-    story.die(1, kill());
+    story.at(10_000).die(1, kill());
     assert_eq!(story.started(), [(1, 0, ArenaState::Kept)]);
 }
 
@@ -338,7 +338,7 @@ fn a_part_that_keeps_dying_waits_longer_and_longer_until_it_has_been_quiet() {
         let due = story.core.next_deadline().unwrap_or(story.now);
         story.at(due).run(1).die(1, kill());
     }
-    assert_eq!(story.core.next_deadline(), Some(story.now + 500));
+    assert_eq!(story.core.next_deadline(), Some(story.now + 2_000));
 }
 
 #[test]
@@ -366,7 +366,7 @@ fn a_part_that_cannot_start_at_all_ends_the_system() {
 #[test]
 fn a_dead_gateway_gets_new_links_and_workers_drop_the_old_ones() {
     let mut story = Story::serving(2);
-    story.die(0, kill());
+    story.at(5_000).die(0, kill());
     let detach = |action: &Action| {
         matches!(
             action,
