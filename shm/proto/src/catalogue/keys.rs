@@ -198,10 +198,14 @@ fn variable_access<'a>(name: &str, argc: usize, argument: &impl Fn(usize) -> &'a
         }
         "set" => Access(access::OW | access::UPDATE),
         _ => {
-            // BITFIELD: read-only while every operation is a GET.
+            // BITFIELD: read-only if nothing but GET and OVERFLOW is found.
             let mut at = 2;
-            while at < argc && is(at, "GET") && argc - at > 2 {
-                at += 3;
+            loop {
+                match argc - at.min(argc) {
+                    3.. if is(at, "GET") => at += 3,
+                    2.. if is(at, "OVERFLOW") => at += 2,
+                    _ => break,
+                }
             }
             if at >= argc {
                 Access(access::RO | access::ACCESS)
