@@ -98,7 +98,7 @@ fn under_limit(limit: &str, words: &[&str]) {
     let log = folder.path().join("log");
     let output = std::fs::File::create(&log).expect("the folder can be written");
     let command = format!(
-        "ulimit -H {limit} && exec \"$0\" --storage-workers 1 --port {}",
+        "ulimit {limit} && exec \"$0\" --storage-workers 1 --port {}",
         port.number()
     );
     let mut child = Command::new("sh")
