@@ -82,9 +82,24 @@ impl Arena {
         let found = if size <= class::SMALL_MAX {
             small::allocate(current(), class::of(size))
         } else {
-            run::allocate_large(current(), size)
+            run::allocate_large(current(), size, usize::MAX)
         };
         found.expect("an arena's address space is several times the memory of the machine")
+    }
+
+    /// As [`Arena::take`], with all bytes from `from` on zero. Fresh pages of large objects are zero
+    /// already and stay untouched.
+    #[must_use]
+    pub fn take_zeroed(self, size: usize, from: usize) -> NonNull<u8> {
+        if size <= class::SMALL_MAX {
+            let object = self.take(size);
+            let from = from.min(size);
+            // SAFETY: the object has `size` bytes.
+            unsafe { object.add(from).write_bytes(0, size - from) };
+            return object;
+        }
+        run::allocate_large(current(), size, from)
+            .expect("an arena's address space is several times the memory of the machine")
     }
 
     /// Gives back what `take` returned for the same `size` (or another one of the same class).
@@ -103,7 +118,8 @@ impl Arena {
         }
     }
 
-    /// Tries to make a large object bigger where it stands; `false` leaves all as it was.
+    /// Tries to make a large object bigger where it stands; `false` leaves all as it was. The bytes
+    /// behind the usable size that it had are zero.
     ///
     /// # Safety
     /// As for [`Arena::give`] with `old_size`; after `true` the object's size is `new_size`.
@@ -200,7 +216,7 @@ unsafe impl Allocator for Arena {
         let object = if size <= class::SMALL_MAX {
             small::allocate(current(), class::of(size))
         } else {
-            run::allocate_large(current(), size)
+            run::allocate_large(current(), size, usize::MAX)
         };
         let object = object.ok_or(AllocError)?;
         Ok(NonNull::slice_from_raw_parts(object, usable_size(size)))

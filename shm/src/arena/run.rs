@@ -171,6 +171,25 @@ pub(super) fn mark_touched(header: NonNull<Header>, span: u32, from: usize, to: 
     }
 }
 
+/// Zeroes the bytes `from .. to` of a run. Pages that are not resident are zero already, and stay
+/// untouched: a string of 512 MB with one bit set takes one page.
+fn zero(header: NonNull<Header>, first: u32, from: usize, to: usize) {
+    let mut at = from;
+    while at < to {
+        let page_end = (at / PAGE_BYTES + 1) * PAGE_BYTES;
+        let end = page_end.min(to);
+        let span = first + (at / SPAN_BYTES) as u32;
+        let bit = 1u16 << (at % SPAN_BYTES / PAGE_BYTES);
+        // SAFETY: A1, A2, A5; the bytes lie in a run that belongs to the caller.
+        unsafe {
+            if (*row(header, span)).resident & bit != 0 {
+                address_of(header, first).add(at).write_bytes(0, end - at);
+            }
+        }
+        at = end;
+    }
+}
+
 /// Notes that the first `bytes` bytes of the run at `first` are touched from now on.
 fn mark_run_touched(header: NonNull<Header>, first: u32, bytes: usize) {
     let mut left = bytes;
@@ -270,11 +289,16 @@ fn spans_for(bytes: usize) -> Option<u32> {
 }
 
 /// Takes an object of more than `SMALL_MAX` bytes: a run of its own, of which only the pages that the
-/// object needs count as touched.
+/// object needs count as touched. Its bytes from `zero_from` on are zero.
 #[cold]
-pub(super) fn allocate_large(header: NonNull<Header>, size: usize) -> Option<NonNull<u8>> {
+pub(super) fn allocate_large(
+    header: NonNull<Header>,
+    size: usize,
+    zero_from: usize,
+) -> Option<NonNull<u8>> {
     let bytes = class::usable_size(size);
     let first = take(header, spans_for(bytes)?, SpanKind::Large)?;
+    zero(header, first, zero_from, bytes);
     mark_run_touched(header, first, bytes);
     // SAFETY: A2.
     unsafe { (*header.as_ptr()).used_bytes += bytes as u64 }
@@ -300,7 +324,8 @@ pub(super) unsafe fn free_large(header: NonNull<Header>, object: NonNull<u8>, si
     give(header, first, length);
 }
 
-/// Makes a large object longer in place if the spans behind it are free or were never used.
+/// Makes a large object longer in place if the spans behind it are free or were never used. All
+/// bytes behind the pages of the old size are zero.
 ///
 /// # Safety
 /// As for `free_large` with `old_size`; `new_size` is larger.
@@ -334,6 +359,7 @@ pub(super) unsafe fn extend_large(
         }
         describe(header, first, new_spans, SpanKind::Large);
     }
+    zero(header, first, old_bytes, new_bytes);
     mark_run_touched(header, first, new_bytes);
     // SAFETY: A2.
     unsafe { (*header.as_ptr()).used_bytes += (new_bytes - old_bytes) as u64 }

@@ -501,10 +501,14 @@ impl Entry {
 }
 
 impl Outside {
-    /// A buffer of at least `capacity` bytes, rounded up to what it really takes.
-    pub(super) fn create(length: usize, capacity: usize) -> Outside {
+    /// A buffer of at least `capacity` bytes, rounded up to what it really takes; zero from the byte
+    /// `zero_from` on.
+    pub(super) fn create(length: usize, capacity: usize, zero_from: usize) -> Outside {
         let capacity = usable_size(capacity);
-        let address = Arena.take(capacity).as_ptr().expose_provenance() as u64;
+        let address = Arena
+            .take_zeroed(capacity, zero_from)
+            .as_ptr()
+            .expose_provenance() as u64;
         Outside {
             address,
             length,
@@ -514,7 +518,7 @@ impl Outside {
 
     /// A buffer with just these bytes.
     pub(super) fn filled(bytes: &[u8]) -> Outside {
-        let outside = Outside::create(bytes.len(), bytes.len());
+        let outside = Outside::create(bytes.len(), bytes.len(), usize::MAX);
         outside.rest(0)[..bytes.len()].copy_from_slice(bytes);
         outside
     }
@@ -536,7 +540,7 @@ impl Outside {
         }
     }
 
-    /// Tries to make the capacity at least `capacity` where the buffer stands.
+    /// Tries to make the capacity at least `capacity` where the buffer stands; what is new is zero.
     pub(super) fn extend(&mut self, capacity: usize) -> bool {
         // SAFETY: E3.
         let done = unsafe { Arena.extend(self.start(), self.capacity, capacity) };

@@ -444,9 +444,10 @@ impl Keyspace {
 
     #[cold]
     fn create_slots(&mut self, db: usize) {
-        let slots = Arena.take(size_of::<SlotTable>()).cast::<SlotTable>();
-        // SAFETY: the object is large enough; zeroes are empty dictionaries (D5).
-        unsafe { slots.write_bytes(0, 1) };
+        // Zeroes are empty dictionaries (D5); pages of slots without keys stay untouched.
+        let slots = Arena
+            .take_zeroed(size_of::<SlotTable>(), 0)
+            .cast::<SlotTable>();
         self.database_mut(db).slots = address(slots);
     }
 

@@ -210,12 +210,8 @@ impl Keyspace {
             return;
         }
         if length > INLINE_MAX {
-            let outside = Outside::create(length, grown(length));
-            let (kept, new) = outside.rest(0)[..length].split_at_mut(old.len());
-            kept.copy_from_slice(old);
-            if zeroed {
-                new.fill(0);
-            }
+            let outside = Outside::create(length, grown(old.len(), length), old.len());
+            outside.rest(0)[..old.len()].copy_from_slice(old);
             self.put_value(db, place, Value::Outside(outside));
             return;
         }
@@ -233,26 +229,29 @@ impl Keyspace {
     }
 }
 
-/// Capacity for a buffer that has just grown to `length`.
-fn grown(length: usize) -> usize {
-    if length <= DOUBLING_MAX {
-        length * 2
+/// Capacity for a buffer that grows from `old` bytes to `length`.
+fn grown(old: usize, length: usize) -> usize {
+    let ahead = if old <= DOUBLING_MAX {
+        old * 2
     } else {
-        length + length / 4
-    }
+        old + old / 4
+    };
+    ahead.max(length)
 }
 
 /// A buffer of another length, with the same bytes as far as both reach.
 fn resized(mut outside: Outside, length: usize, zeroed: bool) -> Outside {
-    let old_length = outside.length;
-    if length > outside.capacity && !outside.extend(grown(length)) {
-        let bigger = Outside::create(length, grown(length));
+    let (old_length, old_capacity) = (outside.length, outside.capacity);
+    let capacity = grown(old_length, length);
+    if length > old_capacity && !outside.extend(capacity) {
+        let bigger = Outside::create(length, capacity, old_length);
         bigger.rest(0)[..old_length].copy_from_slice(&outside.rest(0)[..old_length]);
         outside.free();
         outside = bigger;
     }
-    if zeroed && length > old_length {
-        outside.rest(old_length)[..length - old_length].fill(0);
+    // What lies behind the old capacity is zero already.
+    if zeroed && old_length < length.min(old_capacity) {
+        outside.rest(old_length)[..length.min(old_capacity) - old_length].fill(0);
     }
     outside.length = length;
     outside

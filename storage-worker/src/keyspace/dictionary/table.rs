@@ -96,6 +96,39 @@ pub(super) fn buckets_for(count: usize) -> usize {
     }
 }
 
+/// Bit per word of the bucket whose tag is `tag`. An empty word looks like one with the tag 0.
+#[inline]
+fn hits(bucket: NonNull<u64>, tag: usize) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{
+            __m128i, _mm_castsi128_ps, _mm_cmpeq_epi32, _mm_load_si128, _mm_movemask_ps,
+            _mm_set1_epi64x, _mm_shuffle_ps, _mm_srli_epi64,
+        };
+        // Because: one word after the other is 50 instructions and took 8 ns longer per lookup.
+        // SAFETY: a bucket has 8 words, aligned to 64 bytes; every x86-64 has these instructions.
+        unsafe {
+            let want = _mm_set1_epi64x(tag as i64);
+            let pair = |number: usize| {
+                let words = _mm_load_si128(bucket.as_ptr().cast::<__m128i>().add(number));
+                let tags = _mm_srli_epi64::<{ TAG_SHIFT as i32 }>(words);
+                // The upper halves are zero on both sides; the lower ones tell.
+                _mm_castsi128_ps(_mm_cmpeq_epi32(tags, want))
+            };
+            let low = _mm_movemask_ps(_mm_shuffle_ps::<0b10_00_10_00>(pair(0), pair(1)));
+            let high = _mm_movemask_ps(_mm_shuffle_ps::<0b10_00_10_00>(pair(2), pair(3)));
+            (low | high << 4).cast_unsigned()
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        // SAFETY: a bucket has 8 words.
+        let words = unsafe { bucket.cast::<[u64; WORDS]>().read() };
+        let hit = |(position, &word): (usize, &u64)| u32::from(tag_of(word) == tag) << position;
+        words.iter().enumerate().map(hit).sum()
+    }
+}
+
 impl Table {
     #[inline]
     fn bucket(&self, number: usize) -> NonNull<u64> {
@@ -140,15 +173,16 @@ impl Table {
             return;
         }
         let tag = tag_of(hash << TAG_SHIFT);
-        for word in self.words(home(tag, usize::from(self.buckets))) {
-            if tag_of(word) == tag {
-                let address = (word & !TAG_MASK) as *const u8;
-                // Lines may lie past the object, or be nonsense if the word is empty: a hint never
-                // faults.
-                for line in 0..lines {
-                    prefetch(address.wrapping_add(line * 64));
-                }
-                return;
+        let bucket = self.bucket(home(tag, usize::from(self.buckets)));
+        let hits = hits(bucket, tag);
+        if hits != 0 {
+            // SAFETY: the bucket has 8 words.
+            let word = unsafe { bucket.add(hits.trailing_zeros() as usize).read() };
+            let address = (word & !TAG_MASK) as *const u8;
+            // Lines may lie past the object, or be nonsense if the word is empty: a hint never
+            // faults.
+            for line in 0..lines {
+                prefetch(address.wrapping_add(line * 64));
             }
         }
     }
@@ -167,20 +201,19 @@ impl Table {
         let buckets = usize::from(self.buckets);
         let mut number = home(tag, buckets);
         for _ in 0..buckets {
-            let words = self.words(number);
-            let mut hits = 0u32;
-            for (position, &word) in words.iter().enumerate() {
-                hits |= u32::from(tag_of(word) == tag && word != 0) << position;
-            }
+            let bucket = self.bucket(number);
+            let mut hits = hits(bucket, tag);
             while hits != 0 {
                 let position = hits.trailing_zeros() as usize;
-                if equals(element_of(words[position])) {
-                    // SAFETY: the bucket has 8 words.
-                    return Some(unsafe { self.bucket(number).add(position) });
+                // SAFETY: the bucket has 8 words.
+                let (place, word) = unsafe { (bucket.add(position), bucket.add(position).read()) };
+                if word != 0 && equals(element_of(word)) {
+                    return Some(place);
                 }
                 hits &= hits - 1;
             }
-            if words[WORDS - 1] == 0 {
+            // SAFETY: as above.
+            if unsafe { bucket.add(WORDS - 1).read() } == 0 {
                 return None;
             }
             number = if number + 1 == buckets { 0 } else { number + 1 };
