@@ -20,11 +20,17 @@
 //! Nothing above `event_loop` reads a clock, a ring or a file, so the same inputs give the same
 //! outputs in a test as in the running system.
 
+#![deny(unsafe_code)]
+
 pub mod collections;
 pub mod commands;
 pub mod context;
 pub mod engine;
 mod event_loop;
+#[expect(
+    unsafe_code,
+    reason = "entries, tables and the wheel are raw memory of the arena (E1 to E3, D1 to D5, W1 to W5)"
+)]
 pub mod keyspace;
 pub mod random;
 pub mod settings;

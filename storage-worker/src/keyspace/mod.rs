@@ -367,10 +367,12 @@ impl Keyspace {
         Arena.used_bytes()
     }
 
-    /// Keys of flushed databases that still wait to be freed.
+    /// Keys of flushed databases that still wait to be freed; at least 1 as long as
+    /// [`Keyspace::free_slice`] has anything to do.
     #[must_use]
     pub fn lazily_pending(&self) -> u64 {
-        self.root().graveyard_keys
+        let root = self.root();
+        root.graveyard_keys.max(u64::from(root.graveyard != 0))
     }
 
     /// Sums since this handle was made.
