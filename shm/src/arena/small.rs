@@ -135,6 +135,10 @@ pub(super) unsafe fn free(header: NonNull<Header>, object: NonNull<u8>, class: u
             (*run).kind == SpanKind::Small && usize::from((*run).class) == class,
             "an object is freed with the size that it was taken with"
         );
+        if cfg!(debug_assertions) {
+            // Whoever still reads it is found out by the property tests.
+            object.write_bytes(0xdd, class::bytes(class));
+        }
         let offset = object.addr().get() - address_of(header, first).addr().get();
         if u32::from((*run).used) == class::objects(class) {
             enlist(header, class, first);
