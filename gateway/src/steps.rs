@@ -241,8 +241,8 @@ impl Core {
                 ))
             }
             Steps::LcsFetch { options, order } => {
-                let mut arguments = fetched(gather, order)?;
-                arguments.extend_from_slice(options);
+                let mut arguments = options.clone();
+                arguments.extend(fetched(gather, order)?);
                 let mut request = self.request(LCS, b"", arguments);
                 request.for_client = true;
                 Ok(Then::Step(vec![request], Steps::Pass))
