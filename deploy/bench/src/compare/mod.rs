@@ -106,7 +106,7 @@ pub struct CompareArgs {
     /// What to measure
     #[arg(long, value_enum, default_value = "p30", num_args = 1..)]
     suite: Vec<Suite>,
-    /// Only works whose name contains one of these texts, such as "GET P=30"
+    /// Only works whose name begins with one of these texts, such as "GET P=30"
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
     /// Repetitions instead of the suite's own number (5, 9 for p1, 3 for rates and growth)
@@ -170,7 +170,11 @@ fn run_guarded(args: &CompareArgs, interrupt: Interrupt) -> Result<ExitCode, Ben
     let works: Vec<Work> = suite::works(&args.suite, args.repetitions, &settings.shape)
         .into_iter()
         .filter(|work| {
-            args.only.is_empty() || args.only.iter().any(|text| work.name.contains(text))
+            args.only.is_empty()
+                || args
+                    .only
+                    .iter()
+                    .any(|text| work.name.starts_with(text.as_str()))
         })
         .collect();
     if works.is_empty() {
@@ -202,7 +206,9 @@ fn run_guarded(args: &CompareArgs, interrupt: Interrupt) -> Result<ExitCode, Ben
     let outcome = run_works(&mut measure, &contenders, &works, &mut results);
     progress.clear();
     // What was measured before a failure is worth having.
-    println!("{}", show::verdicts(&results.verdicts));
+    if works.len() > 1 {
+        println!("{}", show::verdicts(&results.verdicts));
+    }
     hand_out(&args.output, &results)?;
     outcome?;
     let failed = results.verdicts.iter().any(|verdict| !verdict.reached);

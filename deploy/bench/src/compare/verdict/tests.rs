@@ -112,8 +112,13 @@ fn memory_is_held_against_its_limits() {
         resident_per_key: 58.0,
         resident_empty: 0,
     };
-    let verdicts = judge(&work, &[], &[memory], &servers());
+    let verdicts = judge(&work, &[], std::slice::from_ref(&memory), &servers());
     assert!(verdicts[0].reached && !verdicts[1].reached, "{verdicts:?}");
+    let uncounted = MemorySample {
+        used_per_key: 0.0,
+        ..memory
+    };
+    assert!(!judge(&work, &[], &[uncounted], &servers())[0].reached);
 }
 
 #[test]
