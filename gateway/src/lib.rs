@@ -42,6 +42,7 @@ mod reading;
 mod router;
 mod shared;
 mod sockets;
+mod stash;
 mod steps;
 mod tally;
 mod timers;

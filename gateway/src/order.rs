@@ -17,14 +17,13 @@
 //! - A reply may come in pieces (`piece`, then `finish`); at the head they stream into the output.
 //!
 //! Invariants: `next - emit` (wrapping) never exceeds `limits::MAX_IN_FLIGHT`; the stash is absent when
-//! it would be empty; slot `i` of the stash belongs to sequence `emit + i`.
+//! it would be empty.
 //!
 //! Cost: in order, one copy per reply frame. Out of order, two copies and no allocation: stashes are
 //! pooled per thread. An idle connection owns neither an output buffer nor a stash.
 
-use std::collections::VecDeque;
-
 use crate::limits;
+use crate::stash::{Early, Stash};
 
 /// What became of a reply that was handed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,44 +70,13 @@ impl BufferPool {
     }
 
     fn give_stash(&mut self, mut stash: Box<Stash>) {
-        if stash.bytes.capacity() <= limits::POOLED_BUFFER_BYTES
+        if stash.memory() <= limits::POOLED_BUFFER_BYTES
             && self.stashes.len() < limits::POOLED_BUFFERS
         {
-            stash.slots.clear();
-            stash.bytes.clear();
-            stash.dead = 0;
-            stash.own = 0;
+            stash.clear();
             self.stashes.push(stash);
         }
     }
-}
-
-/// Replies that came before their turn.
-#[derive(Debug, Default)]
-struct Stash {
-    slots: VecDeque<Slot>,
-    bytes: Vec<u8>,
-    /// Bytes at the start of `bytes` or in between that no slot refers to any more.
-    dead: usize,
-    /// Bytes that slots hold on their own.
-    own: usize,
-}
-
-#[derive(Debug, Default)]
-enum Slot {
-    /// Not answered yet, or covered by an earlier slot that holds several replies.
-    #[default]
-    Missing,
-    /// `count` consecutive replies, `len` bytes at `offset` of the stash's bytes.
-    Ready {
-        offset: usize,
-        len: usize,
-        count: u32,
-    },
-    /// A reply that comes in pieces and is not complete.
-    Growing(Vec<u8>),
-    /// A complete reply with bytes of its own.
-    Whole(Vec<u8>),
 }
 
 /// The replies of one connection: what may be sent, and what must wait for its turn.
@@ -157,11 +125,7 @@ impl Replies {
 
     /// Capacity of the buffers in use, for CLIENT LIST.
     pub(crate) fn memory(&self) -> usize {
-        self.output.capacity()
-            + self
-                .stash
-                .as_ref()
-                .map_or(0, |stash| stash.bytes.capacity())
+        self.output.capacity() + self.stash.as_ref().map_or(0, |stash| stash.memory())
     }
 
     /// The socket took `count` bytes. True if nothing is left to send.
@@ -217,9 +181,8 @@ impl Replies {
             self.advance(count, pool);
             return Placed::Emitted;
         }
-        self.stash
-            .get_or_insert_with(|| pool.take_stash())
-            .insert(distance, count, bytes)
+        let stash = self.stash.get_or_insert_with(|| pool.take_stash());
+        stashed(stash.insert(self.emit, distance, count, bytes))
     }
 
     /// Answers a command in the moment in which it is read: assigns its number and takes its reply.
@@ -239,9 +202,8 @@ impl Replies {
             self.append(bytes, pool);
             return Placed::Emitted;
         }
-        self.stash
-            .get_or_insert_with(|| pool.take_stash())
-            .grow(distance, bytes)
+        let stash = self.stash.get_or_insert_with(|| pool.take_stash());
+        stashed(stash.grow(self.emit, distance, bytes, false))
     }
 
     /// Takes the last piece of the reply for `sequence`.
@@ -255,9 +217,8 @@ impl Replies {
             self.advance(1, pool);
             return Placed::Emitted;
         }
-        self.stash
-            .get_or_insert_with(|| pool.take_stash())
-            .seal(distance, bytes)
+        let stash = self.stash.get_or_insert_with(|| pool.take_stash());
+        stashed(stash.grow(self.emit, distance, bytes, true))
     }
 
     /// The head moves on by `count`; early replies that are now due follow into the output.
@@ -265,127 +226,47 @@ impl Replies {
     fn advance(&mut self, count: u32, pool: &mut BufferPool) {
         self.emit = self.emit.wrapping_add(count);
         if self.stash.is_some() {
-            self.drain(count, pool);
+            self.drain(pool);
         }
     }
 
-    fn drain(&mut self, count: u32, pool: &mut BufferPool) {
+    fn drain(&mut self, pool: &mut BufferPool) {
         let Some(mut stash) = self.stash.take() else {
             return;
         };
-        stash.skip(count);
         loop {
-            match stash.slots.front_mut() {
-                None => {
-                    pool.give_stash(stash);
-                    return;
+            match stash.take(self.emit) {
+                Early::Missing => break,
+                Early::Run(bytes, count) => {
+                    self.append(bytes, pool);
+                    self.emit = self.emit.wrapping_add(count);
                 }
-                Some(slot) => match std::mem::take(slot) {
-                    Slot::Missing => break,
-                    Slot::Ready { offset, len, count } => {
-                        let bytes = stash.bytes.get(offset..offset + len).unwrap_or_default();
-                        self.append(bytes, pool);
-                        stash.dead += len;
-                        stash.skip(count);
-                        self.emit = self.emit.wrapping_add(count);
-                    }
-                    Slot::Whole(bytes) => {
-                        stash.own -= bytes.len();
-                        self.append(&bytes, pool);
-                        stash.skip(1);
-                        self.emit = self.emit.wrapping_add(1);
-                    }
-                    // It is the head now: what is there may go out, further pieces stream behind it.
-                    Slot::Growing(bytes) => {
-                        stash.own -= bytes.len();
-                        self.append(&bytes, pool);
-                        break;
-                    }
-                },
+                Early::Whole(bytes) => {
+                    self.append(&bytes, pool);
+                    self.emit = self.emit.wrapping_add(1);
+                }
+                // It is the head now: what is there may go out, further pieces stream behind it.
+                Early::Begun(bytes) => {
+                    self.append(&bytes, pool);
+                    break;
+                }
             }
         }
-        stash.compact();
-        self.stash = Some(stash);
+        if stash.is_empty() {
+            pool.give_stash(stash);
+        } else {
+            stash.compact();
+            self.stash = Some(stash);
+        }
     }
 }
 
-impl Stash {
-    fn held(&self) -> usize {
-        self.bytes.len() - self.dead + self.own
-    }
-
-    fn skip(&mut self, count: u32) {
-        let count = (count as usize).min(self.slots.len());
-        self.slots.drain(..count);
-    }
-
-    fn slot(&mut self, distance: u32) -> Option<&mut Slot> {
-        let index = distance as usize;
-        if self.slots.len() <= index {
-            self.slots.resize_with(index + 1, Slot::default);
-        }
-        self.slots.get_mut(index)
-    }
-
-    fn insert(&mut self, distance: u32, count: u32, bytes: &[u8]) -> Placed {
-        let offset = self.bytes.len();
-        let ready = if count == 1 && bytes.len() > limits::STASH_INLINE_BYTES {
-            self.own += bytes.len();
-            Slot::Whole(bytes.to_vec())
-        } else {
-            self.bytes.extend_from_slice(bytes);
-            Slot::Ready {
-                offset,
-                len: bytes.len(),
-                count,
-            }
-        };
-        match self.slot(distance) {
-            Some(slot @ Slot::Missing) => {
-                *slot = ready;
-                Placed::Stashed
-            }
-            _ => Placed::Unexpected,
-        }
-    }
-
-    fn grow(&mut self, distance: u32, bytes: &[u8]) -> Placed {
-        match self.slot(distance) {
-            Some(Slot::Growing(held)) => held.extend_from_slice(bytes),
-            Some(slot @ Slot::Missing) => *slot = Slot::Growing(bytes.to_vec()),
-            _ => return Placed::Unexpected,
-        }
-        self.own += bytes.len();
+#[inline]
+fn stashed(is_new: bool) -> Placed {
+    if is_new {
         Placed::Stashed
-    }
-
-    fn seal(&mut self, distance: u32, bytes: &[u8]) -> Placed {
-        if self.grow(distance, bytes) == Placed::Unexpected {
-            return Placed::Unexpected;
-        }
-        if let Some(slot) = self.slot(distance)
-            && let Slot::Growing(held) = std::mem::take(slot)
-        {
-            *slot = Slot::Whole(held);
-        }
-        Placed::Stashed
-    }
-
-    /// Drops bytes that have been emitted once they outweigh those that wait.
-    fn compact(&mut self) {
-        if self.dead < limits::COMPACT_BYTES || self.dead * 2 < self.bytes.len() {
-            return;
-        }
-        let mut kept = Vec::with_capacity(self.bytes.len() - self.dead);
-        for slot in &mut self.slots {
-            if let Slot::Ready { offset, len, .. } = slot {
-                let start = kept.len();
-                kept.extend_from_slice(self.bytes.get(*offset..*offset + *len).unwrap_or_default());
-                *offset = start;
-            }
-        }
-        self.bytes = kept;
-        self.dead = 0;
+    } else {
+        Placed::Unexpected
     }
 }
 
