@@ -12,8 +12,10 @@ use std::path::Path;
 /// Tells the parent of a daemon and the service manager that everything serves.
 pub fn tell_ready(parts: &mut Parts, settings: &Settings) {
     if let Some(mut parent) = parts.parent.take() {
-        // A parent that has been killed does not wait.
+        // A parent that has been killed does not wait. Shutting down, because there is a second
+        // descriptor of this socket (for failures) that lives as long as the system.
         let _ = parent.write_all(b"ok");
+        let _ = parent.shutdown(std::net::Shutdown::Write);
     }
     let wished = matches!(
         settings.supervised(),
