@@ -70,12 +70,12 @@ fn all_mistakes_are_reported_with_their_lines() {
         (6, "unbalanced"),
         (7, "databases 0"),
     ] {
-        // The place and what is wrong, and below it the line itself.
+        // The place, what is wrong, and the line itself.
         let place = lines
             .iter()
             .position(|line| line.contains(&format!("server.conf:{number}: ")));
         let place = place.unwrap_or_else(|| panic!("line {number} is missing in:\n{log}"));
-        assert!(lines[place + 1].contains(text), "{log}");
+        assert!(lines[place].contains(text), "{log}");
     }
     assert!(
         !log.contains("server.conf:1:") && !log.contains("server.conf:3:"),

@@ -334,6 +334,17 @@ impl Shell {
             let (plan, handles) = self.parts.segments.link_end(thread, worker, place.role);
             self.send(process, ToChild::AttachLink(plan), handles);
         }
+        self.introduce_others(process);
+    }
+
+    /// The pages of all parties that are not the process' own.
+    fn introduce_others(&mut self, process: usize) {
+        for other in (0..self.core.processes().len()).filter(|other| *other != process) {
+            for party in self.parties(other) {
+                let page = Rc::clone(&self.parts.segments.party(party).page);
+                self.send(process, ToChild::Peer { party }, vec![Handle::Page(page)]);
+            }
+        }
     }
 
     fn descriptors(&self, process: usize) -> (Vec<Descriptor>, Vec<Handle>) {

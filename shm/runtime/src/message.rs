@@ -70,8 +70,9 @@ pub enum ToChild {
         /// The link.
         link: u32,
     },
-    /// Party page of another process, for statistics (INFO). Descriptor: the page. Sent again
-    /// only if the page is another one.
+    /// Party page of another process, for statistics (INFO, memory of the whole system). Every
+    /// process gets those of all others right after its start; a page stays the same for as long as
+    /// the system lives. Descriptor: the page.
     Peer {
         /// Whose page.
         party: PartyId,

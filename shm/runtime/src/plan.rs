@@ -130,8 +130,9 @@ pub struct Plan {
     pub index: u32,
     /// How many processes have had this role and index, this one included.
     pub generation: u64,
-    /// Predecessors that died one after another without a quiet time between. A worker that finds
-    /// 1 or more should not execute again the command that may have killed them.
+    /// Predecessors that died soon after their start, one after another, by their own doing (being
+    /// killed from outside does not count). A worker that finds 1 or more should not execute again
+    /// the command that its predecessor was at.
     pub deaths_in_a_row: u32,
     /// First party index of this process; a gateway process has `gateway_threads` of them from here.
     pub first_party: u32,

@@ -183,7 +183,7 @@ impl Core {
         // It reads the registry after this moment, so it will see this version or a later one.
         place.seen_version = self.version;
         let (generation, arena) = (place.generation, place.arena);
-        let (deaths_in_a_row, role) = (place.fast_deaths, place.place.role);
+        let (deaths_in_a_row, role) = (place.crashes_in_a_row, place.place.role);
         let state = PartyState::Starting;
         self.actions.push(Action::Page {
             process,

@@ -41,6 +41,8 @@ pub struct Process {
     pub restarts: u32,
     /// Deaths without a quiet time between them; decides about the delay.
     pub fast_deaths: u32,
+    /// As `fast_deaths`, but only those that were the process' own doing.
+    pub crashes_in_a_row: u32,
     /// When the last one died.
     pub died_at: Option<Millis>,
     /// How the last one died.
@@ -68,6 +70,7 @@ impl Process {
             started_at: 0,
             restarts: 0,
             fast_deaths: 0,
+            crashes_in_a_row: 0,
             died_at: None,
             last_death: None,
             seen_version: 0,
@@ -118,9 +121,15 @@ impl Process {
             _ => None,
         };
         match served_ms {
-            Some(served) if served >= QUIET_MS => self.fast_deaths = 0,
+            Some(served) if served >= QUIET_MS => {
+                self.fast_deaths = 0;
+                self.crashes_in_a_row = 0;
+            }
             Some(served) if death.by_kill && served >= STORM_MS => {}
-            _ => self.fast_deaths += 1,
+            _ => {
+                self.fast_deaths += 1;
+                self.crashes_in_a_row += u32::from(!death.by_kill);
+            }
         }
         self.died_at = Some(now);
         self.last_death = Some(death.text.clone());

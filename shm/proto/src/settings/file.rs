@@ -125,6 +125,11 @@ impl Reader<'_> {
         if values.is_empty() {
             return Err(SettingError::ArgumentCount);
         }
+        // `save "900 1"` means `save 900 1`, here as on the command line.
+        let values = match values.as_slice() {
+            [one] if row.kind.takes_several_words() && !one.is_empty() => one.split(' ').collect(),
+            _ => values,
+        };
         match row.setting {
             Setting::Save => self.save(&values),
             Setting::Replicaof if is_no_one(&values) => Ok(()),

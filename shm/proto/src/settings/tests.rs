@@ -83,6 +83,8 @@ fn every_problem_of_a_file_is_found_with_its_line() {
 
 #[test]
 fn files_give_typed_values() {
+    assert_eq!(from_text("save \"900 1 300 10\"").save().len(), 2);
+    assert_eq!(from_text("bind \"* -::*\"").bind().len(), 2);
     let settings = from_text(
         "PORT 7000\nbind 127.0.0.1 -::1\nmaxmemory 1gb\nmaxmemory-policy allkeys-lfu\n\
          save 900 1\nsave 300 10\nunixsocketperm 700\nclient-output-buffer-limit replica 1mb 2 3\n\
