@@ -51,6 +51,7 @@ pub fn build(loaded: Loaded, parent: Option<UnixStream>) -> Result<(Parts, Core)
     let layout = Layout::new(&settings, &runtime::cpus::allowed(), cgroup.cpus);
     let clients_max = prepare_clients(&layout, &mut settings)?;
     limits::check_memory(&layout, cgroup.memory_left)?;
+    limits::raise_file_size(shm::arena::default_capacity())?;
     let port = u16::try_from(settings.port()).unwrap_or(0);
     let instance = Instance::create(Path::new(&dir), port)?;
     if instance.is_none() {

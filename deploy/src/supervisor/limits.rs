@@ -57,15 +57,15 @@ fn decide(limit: u64, reserved: u64, wished: u64) -> Result<Clients, Failure> {
     let possible = limit.saturating_sub(reserved);
     if possible == 0 {
         return Err(Failure::Resources(format!(
-            "the descriptor limit of {limit} leaves no room for clients, {} are needed: raise it \
-             (ulimit -n) or start fewer gateway threads and storage workers",
+            "a limit of {limit} open files leaves no room for clients, {} descriptors are needed: \
+             raise it (ulimit -n) or start fewer gateway threads and storage workers",
             reserved + 1
         )));
     }
     let notice = (wished > possible).then(|| {
         format!(
-            "maxclients reduced from {wished} to {possible}: the descriptor limit is {limit} and \
-             cannot be raised (ulimit -n)"
+            "maxclients reduced from {wished} to {possible}: only {limit} descriptors are allowed \
+             and the limit cannot be raised (ulimit -n)"
         )
     });
     Ok(Clients {
@@ -73,6 +73,26 @@ fn decide(limit: u64, reserved: u64, wished: u64) -> Result<Clients, Failure> {
         use_now: wished.min(possible),
         notice,
     })
+}
+
+/// Checks that shared memory may be as large as arenas are: segments count as files, and exceeding
+/// the limit for those is a deadly signal.
+///
+/// # Errors
+/// If the limit is too low and cannot be raised.
+pub fn raise_file_size(need: u64) -> Result<(), Failure> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_FSIZE)
+        .map_err(|errno| Failure::System(format!("cannot read the file size limit: {errno}")))?;
+    if soft >= need {
+        return Ok(());
+    }
+    if hard >= need && setrlimit(Resource::RLIMIT_FSIZE, hard, hard).is_ok() {
+        return Ok(());
+    }
+    Err(Failure::Resources(format!(
+        "files may have at most {hard} bytes (ulimit -f), but segments of shared memory count as \
+         files and need up to {need} bytes of address space"
+    )))
 }
 
 /// Checks that the memory for rings and journals is there.
