@@ -164,6 +164,7 @@ pub(super) fn reply(core: &mut Core, call: &Call<'_>) -> Flow {
     let facts = &mut connection.facts;
     if call.is(2, "ON") {
         facts.reply_off = false;
+        facts.skip_this = false;
         facts.settle();
         return core.ok(call.index);
     }
