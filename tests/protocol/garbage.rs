@@ -202,3 +202,47 @@ fn the_largest_value_travels_in_both_directions() {
     assert_eq!(client.run("GET big").text(), Some(value.as_slice()));
     assert_eq!(neighbour.run("PING").render(), "+PONG");
 }
+
+#[test]
+fn large_requests_and_replies_of_several_workers_are_put_together() {
+    let server = Setup::sirocco(sirocco!(), 4).start();
+    let mut client = server.connect();
+    let value =
+        |number: usize| vec![b'a' + u8::try_from(number % 26).unwrap_or(0); 400_000 + number];
+    let mut write: Vec<Vec<u8>> = vec![b"MSET".to_vec()];
+    let mut read: Vec<Vec<u8>> = vec![b"MGET".to_vec()];
+    for number in 0..60 {
+        write.extend([format!("big:{number}").into_bytes(), value(number)]);
+        read.push(format!("big:{number}").into_bytes());
+    }
+    assert_eq!(client.call(&write).expect("a reply").render(), "+OK");
+    // Small ones before and behind, all in one pipeline: the order of replies must hold.
+    let mut bytes = Vec::new();
+    for command in [
+        &[b"SET".to_vec(), b"n".to_vec(), b"1".to_vec()][..],
+        &read,
+        &[b"INCR".to_vec(), b"n".to_vec()],
+    ] {
+        harness::client::encode_command(command, &mut bytes);
+    }
+    client.send_raw(&bytes).expect("the connection is open");
+    assert_eq!(
+        client.read(harness::PATIENCE).expect("a reply").render(),
+        "+OK"
+    );
+    let reply = client.read(harness::PATIENCE).expect("a reply");
+    let harness::Reply::Many(_, items) = &reply else {
+        panic!("{}", reply.render())
+    };
+    assert_eq!(items.len(), 60);
+    for (number, item) in items.iter().enumerate() {
+        assert!(
+            item.text() == Some(value(number).as_slice()),
+            "value {number}"
+        );
+    }
+    assert_eq!(
+        client.read(harness::PATIENCE).expect("a reply").render(),
+        ":2"
+    );
+}

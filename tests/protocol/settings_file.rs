@@ -62,7 +62,6 @@ fn all_mistakes_are_reported_with_their_lines() {
     .start_unchecked();
     assert!(!server.wait_for_exit().success());
     let log = server.log();
-    let lines: Vec<&str> = log.lines().collect();
     for (number, text) in [
         (2, "maxmemory lots"),
         (4, "nonsense yes"),
@@ -70,12 +69,10 @@ fn all_mistakes_are_reported_with_their_lines() {
         (6, "unbalanced"),
         (7, "databases 0"),
     ] {
-        // The place, what is wrong, and the line itself.
-        let place = lines
-            .iter()
-            .position(|line| line.contains(&format!("server.conf:{number}: ")));
-        let place = place.unwrap_or_else(|| panic!("line {number} is missing in:\n{log}"));
-        assert!(lines[place].contains(text), "{log}");
+        let place = format!("server.conf:{number}: ");
+        let line = log.lines().find(|line| line.contains(&place));
+        let line = line.unwrap_or_else(|| panic!("line {number} is missing in:\n{log}"));
+        assert!(line.contains(text), "{line}");
     }
     assert!(
         !log.contains("server.conf:1:") && !log.contains("server.conf:3:"),

@@ -147,7 +147,7 @@ fn under_limit(limit: &str, words: &[&str]) {
 #[test]
 fn too_few_descriptors_are_said() {
     for limit in ["-n 16", "-n 40", "-n 200"] {
-        under_limit(limit, &["descriptors", "open files"]);
+        under_limit(limit, &["descriptor", "open files"]);
     }
 }
 

@@ -200,3 +200,44 @@ fn a_worker_that_keeps_dying_is_restarted_with_delays_and_the_rest_serves() {
         check_keys(&mut server.connect(), 2000);
     }
 }
+
+#[test]
+fn a_value_that_travels_in_pieces_survives_the_death_of_its_reader() {
+    let server = Setup::sirocco(sirocco!(), 1).start();
+    let mut watcher = server.connect();
+    watcher.run("SET here still");
+    for round in 0..6_u64 {
+        let value = vec![b'0' + u8::try_from(round).unwrap_or(0); 30_000_000];
+        let reply = std::thread::scope(|scope| {
+            let mut client = server.connect();
+            let value = &value;
+            let writer = scope.spawn(move || client.call(&[b"SET", b"big", value.as_slice()]));
+            // Somewhere inside the transfer, another place each time.
+            harness::pause(Duration::from_millis(4 + 9 * round));
+            for worker in server.role("storage-worker") {
+                worker.signal(Signal::SIGKILL);
+            }
+            writer.join().expect("the writer went through")
+        });
+        let reply = reply.unwrap_or_else(|error| panic!("round {round}: {error}"));
+        if announced_losses(&server) > 0 {
+            // Killed while it copied the value: said, and nothing more to see.
+            return;
+        }
+        let length = watcher.run("STRLEN big").int().expect("a length");
+        if reply.is_error() {
+            assert!(
+                length == 30_000_000 || length == 0,
+                "round {round}: {length}"
+            );
+        } else {
+            assert_eq!(reply.render(), "+OK", "round {round}");
+            let got = watcher.run("GET big");
+            assert!(
+                got.text() == Some(value.as_slice()),
+                "round {round}: another value"
+            );
+        }
+        assert_eq!(watcher.run("GET here").render(), "\"still\"");
+    }
+}

@@ -159,7 +159,7 @@ impl Client {
     /// When none comes within `patience`.
     pub fn read(&mut self, patience: Duration) -> Result<Reply, ReadError> {
         let deadline = Instant::now() + patience;
-        // Parsing again from the start is quadratic, so ask for twice as much before each new try.
+        // Nothing is parsed again before what the last try missed can be there.
         let mut wanted = 1;
         loop {
             if self.buffer.len() >= wanted {
@@ -168,21 +168,11 @@ impl Client {
                         self.buffer.drain(..used);
                         return Ok(reply);
                     }
-                    Err(ParseError::Incomplete) if self.buffer.len() > 1 << 20 => {
-                        wanted = self.buffer.len() + self.buffer.len() / 2;
-                    }
-                    Err(ParseError::Incomplete) => wanted = self.buffer.len() + 1,
+                    Err(ParseError::Incomplete(size)) => wanted = size,
                     Err(ParseError::Malformed(what)) => return Err(ReadError::Malformed(what)),
                 }
             }
-            match self.fill(deadline) {
-                Ok(()) => {}
-                // The announced size was only a guess: with nothing more to come, look once more.
-                Err(ReadError::Timeout | ReadError::Closed) if self.buffer.len() + 1 < wanted => {
-                    wanted = 1;
-                }
-                Err(error) => return Err(error),
-            }
+            self.fill(deadline)?;
         }
     }
 

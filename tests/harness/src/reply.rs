@@ -89,8 +89,8 @@ pub enum Reply {
 /// Why no reply could be taken from some bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ParseError {
-    /// The bytes end inside a reply.
-    Incomplete,
+    /// The bytes end inside a reply, which has at least so many.
+    Incomplete(usize),
     /// These bytes are no RESP.
     Malformed(String),
 }
@@ -281,12 +281,13 @@ pub fn quote(text: &[u8]) -> String {
 }
 
 fn parse_at(bytes: &[u8], at: &mut usize) -> Result<Reply, ParseError> {
-    let sign = *bytes.get(*at).ok_or(ParseError::Incomplete)?;
+    let incomplete = || ParseError::Incomplete(bytes.len() + 1);
+    let sign = *bytes.get(*at).ok_or_else(incomplete)?;
     let rest = &bytes[*at + 1..];
     let end = rest
         .windows(2)
         .position(|pair| pair == b"\r\n")
-        .ok_or(ParseError::Incomplete)?;
+        .ok_or_else(incomplete)?;
     let head = &rest[..end];
     *at += 1 + end + 2;
     let text = || String::from_utf8_lossy(head).into_owned();
@@ -329,7 +330,7 @@ fn length(head: &[u8]) -> Result<usize, ParseError> {
 fn body(bytes: &[u8], at: &mut usize, length: usize) -> Result<Vec<u8>, ParseError> {
     let end = *at + length;
     if bytes.len() < end + 2 {
-        return Err(ParseError::Incomplete);
+        return Err(ParseError::Incomplete(end + 2));
     }
     if &bytes[end..end + 2] != b"\r\n" {
         return Err(ParseError::Malformed("bulk without CRLF at its end".into()));
@@ -353,7 +354,7 @@ mod tests {
 
     #[test]
     fn half_a_reply_is_incomplete_and_leading_zeros_are_refused() {
-        assert_eq!(Reply::parse(b"$3\r\nab"), Err(ParseError::Incomplete));
+        assert_eq!(Reply::parse(b"$3\r\nab"), Err(ParseError::Incomplete(9)));
         assert!(matches!(
             Reply::parse(b"$03\r\nabc\r\n"),
             Err(ParseError::Malformed(_))
