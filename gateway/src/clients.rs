@@ -118,16 +118,15 @@ impl KillFilter {
     }
 
     fn option(&mut self, call: &Call<'_>, at: usize, value: &[u8]) -> Result<(), CommandError> {
-        let line = |text: &str| CommandError::Line(text.as_bytes().into());
         if call.is(at, "ID") {
             let id = parse_i64(value).filter(|&id| id > 0);
-            let id = id.ok_or_else(|| line("ERR client-id should be greater than 0"))?;
+            let id = id.ok_or(CommandError::ClientIdNotPositive)?;
             self.id = Some(id.unsigned_abs());
         } else if call.is(at, "MAXAGE") {
             let age = parse_i64(value);
-            let age = age.ok_or_else(|| line("ERR maxage is not an integer or out of range"))?;
+            let age = age.ok_or(CommandError::MaxAgeNotInteger)?;
             if age <= 0 {
-                return Err(line("ERR maxage should be greater than 0"));
+                return Err(CommandError::MaxAgeNotPositive);
             }
             self.age = Some(age.unsigned_abs());
         } else if call.is(at, "TYPE") {
@@ -138,10 +137,7 @@ impl KillFilter {
             self.local_address = Some(value.to_vec());
         } else if call.is(at, "USER") {
             if value != b"default" {
-                let mut text = b"ERR No such user '".to_vec();
-                text.extend_from_slice(value);
-                text.push(b'\'');
-                return Err(CommandError::Line(text.into()));
+                return Err(CommandError::NoSuchUser(value.into()));
             }
         } else if call.is(at, "SKIPME") {
             self.spared = if value.eq_ignore_ascii_case(b"yes") {
@@ -175,12 +171,7 @@ impl KillFilter {
 }
 
 fn kind_of(word: &[u8]) -> Result<ClientKind, CommandError> {
-    ClientKind::parse(word).ok_or_else(|| {
-        let mut text = b"ERR Unknown client type '".to_vec();
-        text.extend_from_slice(word);
-        text.push(b'\'');
-        CommandError::Line(text.into())
-    })
+    ClientKind::parse(word).ok_or_else(|| CommandError::UnknownClientType(word.into()))
 }
 
 /// Address and port as Redis prints them: IPv6 addresses in brackets, `path:0` for unix sockets.

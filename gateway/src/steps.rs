@@ -403,8 +403,7 @@ impl Core {
     pub(crate) fn database_number(&self, text: &[u8]) -> Result<u16, CommandError> {
         let number = parse_i64(text).ok_or(CommandError::NotAnInteger)?;
         if i32::try_from(number).is_err() {
-            let text = "ERR value is out of range, value must between -2147483648 and 2147483647";
-            return Err(CommandError::Line(text.as_bytes().into()));
+            return Err(CommandError::NotInt32);
         }
         u16::try_from(number)
             .ok()

@@ -123,8 +123,7 @@ pub(super) fn pause(core: &mut Core, call: &Call<'_>) -> Flow {
     let writes_only = match call.len() {
         4 if call.is(3, "WRITE") => true,
         4 if !call.is(3, "ALL") => {
-            let text = b"ERR CLIENT PAUSE mode must be WRITE or ALL";
-            return core.error(call.index, &CommandError::Line(text[..].into()));
+            return core.error(call.index, &CommandError::PauseMode);
         }
         _ => false,
     };
@@ -181,20 +180,19 @@ pub(super) fn reply(core: &mut Core, call: &Call<'_>) -> Flow {
 
 /// CLIENT SETINFO LIB-NAME | LIB-VER value
 pub(super) fn setinfo(core: &mut Core, call: &Call<'_>) -> Flow {
-    let line = |text: Vec<u8>| CommandError::Line(text.into());
     let value = call.arg(3);
     let is_name = call.is(2, "LIB-NAME");
     if !is_name && !call.is(2, "LIB-VER") {
-        let mut text = b"ERR Unrecognized option '".to_vec();
-        text.extend_from_slice(call.arg(2));
-        text.push(b'\'');
-        return core.error(call.index, &line(text));
+        return core.error(
+            call.index,
+            &CommandError::UnrecognizedOption(call.arg(2).into()),
+        );
     }
     if !is_valid_name(value) {
-        let mut text = b"ERR ".to_vec();
-        text.extend_from_slice(call.arg(2));
-        text.extend_from_slice(b" cannot contain spaces, newlines or special characters.");
-        return core.error(call.index, &line(text));
+        return core.error(
+            call.index,
+            &CommandError::AttributeCharacters(call.arg(2).into()),
+        );
     }
     if let Some(connection) = core.get_mut(call.index) {
         let names = connection.names_mut();

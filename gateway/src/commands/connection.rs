@@ -150,10 +150,7 @@ impl<'a> Hello<'a> {
                 hello.name = Some(call.arg(at + 1));
                 at += 2;
             } else {
-                let mut text = b"ERR Syntax error in HELLO option '".to_vec();
-                text.extend_from_slice(call.arg(at));
-                text.push(b'\'');
-                return Err(CommandError::Line(text.into()));
+                return Err(CommandError::HelloOption(call.arg(at).into()));
             }
         }
         Ok(hello)

@@ -35,14 +35,16 @@ macro_rules! fixed_errors {
             InvalidExpire { name: &'static str },
             /// An option that the command does not know: `EXPIRE key 1 FOO`.
             UnsupportedOption(Box<[u8]>),
-            /// `SCAN 0 TYPE foo`.
-            UnknownTypeName(Box<[u8]>),
-            /// `CONFIG SET` refused; nothing was changed.
-            ConfigSet { name: Box<str>, reason: Box<str> },
-            /// `CONFIG SET` of a name that is no setting.
-            UnknownSetting(Box<[u8]>),
-            /// The user may not run the command.
-            NoPermission { user: Box<str>, name: &'static str },
+            /// `CLIENT LIST TYPE foo`.
+            UnknownClientType(Box<[u8]>),
+            /// `CLIENT KILL USER foo`.
+            NoSuchUser(Box<[u8]>),
+            /// `CLIENT SETINFO foo bar`.
+            UnrecognizedOption(Box<[u8]>),
+            /// `CLIENT SETINFO foo` with a value that CLIENT LIST could not show.
+            AttributeCharacters(Box<[u8]>),
+            /// `HELLO 3 foo`.
+            HelloOption(Box<[u8]>),
             /// Part of the system that answers for the command is gone; `what` names it.
             Unavailable { what: &'static str },
             /// A whole line made by its owner, first word included.
@@ -75,12 +77,11 @@ fixed_errors! {
     Syntax = "ERR syntax error";
     NotAnInteger = "ERR value is not an integer or out of range";
     NotAFloat = "ERR value is not a valid float";
-    OutOfRange = "ERR value is out of range";
-    NotPositive = "ERR value is out of range, must be positive";
     Overflow = "ERR increment or decrement would overflow";
     DecrementOverflow = "ERR decrement would overflow";
     NotFinite = "ERR increment would produce NaN or Infinity";
     SameObject = "ERR source and destination objects are the same";
+    NotInt32 = "ERR value is out of range, value must between -2147483648 and 2147483647";
     StringTooLong = "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
     OffsetOutOfRange = "ERR offset is out of range";
     // --- bitmaps
@@ -103,7 +104,6 @@ fixed_errors! {
     // --- generic
     InvalidCursor = "ERR invalid cursor";
     NoValuesOutsideHscan = "ERR NOVALUES option can only be used in HSCAN";
-    InvalidDatabase = "ERR invalid DB index";
     DatabaseOutOfRange = "ERR DB index is out of range";
     NoFrequency = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.";
     NoIdleTime = "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.";
@@ -116,9 +116,11 @@ fixed_errors! {
     ProtoNotInteger = "ERR Protocol version is not an integer or out of range";
     ClientNameCharacters = "ERR Client names cannot contain spaces, newlines or special characters.";
     NoSuchClient = "ERR No such client";
-    NoSuchUser = "ERR No such user";
+    ClientIdNotPositive = "ERR client-id should be greater than 0";
+    MaxAgeNotInteger = "ERR maxage is not an integer or out of range";
+    MaxAgeNotPositive = "ERR maxage should be greater than 0";
+    PauseMode = "ERR CLIENT PAUSE mode must be WRITE or ALL";
     ClientIdInvalid = "ERR Invalid client ID";
-    UnknownClientType = "ERR Unknown client type";
     TimeoutNotInteger = "ERR timeout is not an integer or out of range";
     TimeoutNegative = "ERR timeout is negative";
     MaxClients = "ERR max number of clients reached";
@@ -128,12 +130,8 @@ fixed_errors! {
     InvalidArguments = "ERR Invalid number of arguments specified for command";
     InvalidKeyArguments = "ERR Invalid arguments specified for command";
     OutOfMemory = "OOM command not allowed when used memory > 'maxmemory'.";
-    Loading = "LOADING Redis is loading the dataset in memory";
-    Busy = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
-    Misconf = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands that may modify the data set are disabled, because this instance is configured to report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB error.";
     DebugNotAllowed = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.";
     ShutdownNotRunning = "ERR No shutdown in progress.";
-    ShutdownFailed = "ERR Errors trying to SHUTDOWN. Check logs.";
     NoConfigFile = "ERR The server is running without a config file";
     // --- ours: a part of the system died or is missing
     OutcomeUnknown = "ERR storage worker died inside this command, outcome unknown";
@@ -240,25 +238,15 @@ impl CommandError {
                 ]);
             }
             Self::UnsupportedOption(option) => parts(&[b"ERR Unsupported option ", option]),
-            Self::UnknownTypeName(name) => parts(&[b"ERR unknown type name '", name, b"'"]),
-            Self::ConfigSet { name, reason } => parts(&[
-                b"ERR CONFIG SET failed (possibly related to argument '",
-                name.as_bytes(),
-                b"') - ",
-                reason.as_bytes(),
-            ]),
-            Self::UnknownSetting(name) => parts(&[
-                b"ERR Unknown option or number of arguments for CONFIG SET - '",
+            Self::UnknownClientType(name) => parts(&[b"ERR Unknown client type '", name, b"'"]),
+            Self::NoSuchUser(name) => parts(&[b"ERR No such user '", name, b"'"]),
+            Self::UnrecognizedOption(name) => parts(&[b"ERR Unrecognized option '", name, b"'"]),
+            Self::AttributeCharacters(name) => parts(&[
+                b"ERR ",
                 name,
-                b"'",
+                b" cannot contain spaces, newlines or special characters.",
             ]),
-            Self::NoPermission { user, name } => parts(&[
-                b"NOPERM User ",
-                user.as_bytes(),
-                b" has no permissions to run the '",
-                name.as_bytes(),
-                b"' command",
-            ]),
+            Self::HelloOption(name) => parts(&[b"ERR Syntax error in HELLO option '", name, b"'"]),
             Self::Unavailable { what } => {
                 parts(&[b"ERR ", what.as_bytes(), b" is not available right now"]);
             }

@@ -22,6 +22,16 @@
 //!   C2  ids are dense and travel in frames; [`fingerprint`] covers all rows, so two builds that
 //!       number them differently refuse to talk to each other.
 //!
+//! Different from Redis 8.0.6 on purpose
+//!   - `SET` has Valkey's `IFEQ`, and `DELIFEQ` exists.
+//!   - Summaries, complexities, histories and notes are in our own words.
+//!   - `CLUSTER` has only `KEYSLOT`, `CLIENT` only what works without tracking and blocking; commands
+//!     of other types have no rows until they are served, so COMMAND COUNT is ours.
+//!   - There are no modules: `COMMAND LIST FILTERBY MODULE` is always empty.
+//!
+//! Everything else that COMMAND, INFO, DOCS and GETKEYS show was compared with it, byte by byte, in
+//! RESP2 and RESP3.
+//!
 //! Cost: [`find`] is one probe of a table made at compile time, about 5 ns, no allocation.
 //!
 //! Not here: what COMMAND prints (`command_docs`), the functions (gateway, storage worker).

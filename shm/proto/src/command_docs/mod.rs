@@ -17,9 +17,7 @@
 
 use crate::catalogue::arguments::{Argument, ArgumentKind};
 use crate::catalogue::spec::{Begin, Find, KeyArea};
-use crate::catalogue::{
-    self, Access, Categories, CommandRef, Details, KeyAt, Lookup, Spec, extract,
-};
+use crate::catalogue::{self, Access, Categories, Details, KeyAt, Lookup, Spec, extract};
 use crate::error::CommandError;
 use crate::glob;
 use crate::resp::ReplyWriter;
@@ -156,17 +154,9 @@ fn by_name(name: &[u8]) -> Option<&'static Spec> {
     }
 }
 
-fn subcommands_of(spec: &Spec) -> impl Iterator<Item = &'static Spec> + Clone + use<> {
-    let name = spec.name;
-    let has = matches!(
-        spec.command,
-        CommandRef::Container(_) | CommandRef::Gateway(catalogue::GatewayCommand::Command)
-    );
-    // Collected: the list is short, and the reply needs its length first.
-    let found: Vec<_> = catalogue::all()
-        .filter(|sub| has && sub.parent() == Some(name))
-        .collect();
-    found.into_iter()
+/// The subcommands of a command; collected, since a reply needs their number first.
+fn subcommands_of(spec: &Spec) -> Vec<&'static Spec> {
+    catalogue::subcommands(spec).collect()
 }
 
 fn info(reply: &mut ReplyWriter<'_>, spec: &Spec) {
@@ -195,11 +185,13 @@ fn info(reply: &mut ReplyWriter<'_>, spec: &Spec) {
     reply.set(details.areas().count());
     details.areas().for_each(|area| key_area(reply, area));
     let subcommands = subcommands_of(spec);
-    match subcommands.clone().count() {
+    match subcommands.len() {
         0 => reply.set(0),
         count => reply.array(count),
     }
-    subcommands.for_each(|sub| info(reply, sub));
+    for sub in subcommands {
+        info(reply, sub);
+    }
 }
 
 fn key_area(reply: &mut ReplyWriter<'_>, area: &KeyArea) {
@@ -348,11 +340,12 @@ fn documentation(reply: &mut ReplyWriter<'_>, spec: &Spec) {
         arguments(fields.name("arguments"), docs.arguments);
     }
     let subcommands = subcommands_of(spec);
-    let count = subcommands.clone().count();
-    if count != 0 {
+    if !subcommands.is_empty() {
         let reply = fields.name("subcommands");
-        reply.map(count);
-        subcommands.for_each(|sub| documentation(reply, sub));
+        reply.map(subcommands.len());
+        for sub in subcommands {
+            documentation(reply, sub);
+        }
     }
     fields.end();
 }

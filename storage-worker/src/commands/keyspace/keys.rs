@@ -126,10 +126,7 @@ pub(crate) fn copy(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
 
 /// A database number: a 32-bit integer (as the reference reads it) in the configured range.
 fn database(text: &[u8], databases: u16) -> Result<u16, CommandError> {
-    let number = i32::try_from(integer(text)?).map_err(|_| {
-        let line = "ERR value is out of range, value must between -2147483648 and 2147483647";
-        CommandError::Line(line.as_bytes().into())
-    })?;
+    let number = i32::try_from(integer(text)?).map_err(|_| CommandError::NotInt32)?;
     u16::try_from(number)
         .ok()
         .filter(|number| *number < databases)
