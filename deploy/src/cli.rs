@@ -24,9 +24,11 @@ use std::path::PathBuf;
     override_usage = "sirocco [FILE | -] [--SETTING VALUE ...]\n       sirocco <COMMAND>",
     after_help = "\
 Settings are those of redis.conf, in a file or as options: --port 7000 --maxmemory 1gb \
---save \"\"\n`sirocco --print-config` lists all of them with their values; `-` reads more lines \
-from standard input.\n\nExit codes: 1 configuration, 3 address in use, 4 too little memory or too \
-few descriptors, 5 another instance or none found, 6 a part cannot start."
+--save \"\"\nOur own ones: --storage-workers, --gateway-threads (0: chosen by the cores), --pin, \
+--ring-size,\n--spin-us, --supervisor-timeout, --stopped-timeout. `-` reads lines from standard \
+input.\n`sirocco --print-config [FILE] [--SETTING VALUE ...]` prints all settings with their \
+values.\n\nExit codes: 1 configuration, 3 address, 4 too little memory or too few descriptors,\n5 \
+another instance or none found, 6 a part cannot start."
 )]
 pub struct Cli {
     /// What to do instead of serving.
@@ -125,6 +127,24 @@ fn said(words: &[String]) -> clap::Error {
 fn command() -> Command {
     use clap::CommandFactory;
     Cli::command()
+}
+
+/// Writes the manual page. The synopsis is ours: the generated one would name every setting.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_manual(to: &mut dyn std::io::Write) -> std::io::Result<()> {
+    let manual = clap_mangen::Man::new(documented());
+    manual.render_title(to)?;
+    manual.render_name_section(to)?;
+    to.write_all(
+        b".SH SYNOPSIS\n\\fBsirocco\\fR [FILE | \\-] [\\-\\-SETTING VALUE ...]\n.br\n\\fBsirocco\\fR \
+          <COMMAND>\n",
+    )?;
+    manual.render_description_section(to)?;
+    manual.render_options_section(to)?;
+    manual.render_subcommands_section(to)?;
+    manual.render_extra_section(to)
 }
 
 /// The whole command line as clap sees it, with a file and every setting: for completions and the

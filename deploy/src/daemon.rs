@@ -50,7 +50,7 @@ pub fn start(words: &[String]) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     if !answer.is_empty() {
-        eprintln!("{answer}");
+        let _ = writeln!(io::stderr(), "{answer}");
     }
     let code = child
         .wait()

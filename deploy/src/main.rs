@@ -35,7 +35,8 @@ fn main() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("sirocco: {failure}");
+            // Standard error may be closed; the exit code still tells.
+            let _ = writeln!(std::io::stderr(), "sirocco: {failure}");
             ExitCode::from(failure.code())
         }
     }
@@ -76,14 +77,8 @@ fn print_config(words: &[String]) -> Result<ExitCode, Failure> {
     let loaded = config::load(words)?;
     let mut text = String::new();
     for row in proto::settings::TABLE {
-        let value = loaded.settings.print(row.setting);
-        let several = row.kind.takes_several_words() && !value.is_empty();
-        let value = if several {
-            value
-        } else {
-            proto::settings::words::quote(&value)
-        };
-        text.push_str(&format!("# {}\n{} {value}\n", row.summary, row.name));
+        let lines = proto::settings::lines_of(row.setting, &loaded.settings);
+        text.push_str(&format!("# {}\n{}\n", row.summary, lines.join("\n")));
     }
     let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(ExitCode::SUCCESS)
@@ -98,10 +93,9 @@ fn run_tool(tool: Tool) -> Result<ExitCode, Failure> {
             clap_complete::generate(shell, &mut command, "sirocco", &mut std::io::stdout());
             Ok(ExitCode::SUCCESS)
         }
-        Tool::Man => clap_mangen::Man::new(cli::documented())
-            .render(&mut std::io::stdout())
+        Tool::Man => cli::write_manual(&mut std::io::stdout())
             .map(|()| ExitCode::SUCCESS)
-            .map_err(|error| Failure::System(error.to_string())),
+            .map_err(|error| Failure::System(config::reason(&error))),
         Tool::Gateway { .. } => run_role("gateway", gateway::run),
         Tool::StorageWorker { .. } => run_role("storage worker", storage_worker::run),
     }

@@ -21,8 +21,9 @@ fn the_printed_configuration_is_a_configuration() {
     assert!(first.status.success(), "{}", stderr(&first));
     let text = stdout(&first);
     for line in [
-        "maxmemory 1073741824",
-        "save 900 1 300 10",
+        "maxmemory 1gb",
+        "save 900 1",
+        "save 300 10",
         "requirepass \"a b\"",
         "unixsocket \"\"",
     ] {

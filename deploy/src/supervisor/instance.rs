@@ -76,7 +76,7 @@ impl Instance {
         else {
             return Ok(None);
         };
-        let mut lock = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| {
+        let mut lock = lock_patiently(file).ok_or_else(|| {
             Failure::Instance(format!(
                 "another sirocco with port {port} runs in {}; choose another --port or --dir",
                 dir.display()
@@ -112,6 +112,12 @@ impl Instance {
     /// Leaves the entry where `sirocco status` looks. Failing only makes it harder to find.
     fn announce(&self) {
         if let Some(folder) = runtime_folder() {
+            for left in fs::read_dir(&folder).into_iter().flatten().flatten() {
+                // Left by a supervisor that was killed.
+                if read_entry(&left.path()).is_none_or(|entry| !is_alive(&entry)) {
+                    let _ = fs::remove_file(left.path());
+                }
+            }
             let text = serde_json::to_vec(&self.entry).unwrap_or_default();
             let _ = fs::write(folder.join(format!("{}.json", self.entry.pid)), text);
         }
@@ -132,6 +138,19 @@ impl Drop for Instance {
             let _ = fs::remove_file(folder.join(format!("{}.json", self.entry.pid)));
         }
     }
+}
+
+/// Locks a file, or gives up when somebody else has it for longer than `sirocco status` does, which
+/// tries the lock for a moment to see whether its owner lives.
+fn lock_patiently(mut file: File) -> Option<Flock<File>> {
+    for _ in 0..20 {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => return Some(lock),
+            Err((back, _)) => file = back,
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    None
 }
 
 /// A path inside an open directory that is short whatever the directory's own path.

@@ -26,7 +26,7 @@ use runtime::control::DESCRIPTORS_MAX;
 use runtime::message::ToChild;
 use runtime::plan::{ArenaState, Descriptor, PartyId, Plan, Role};
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, Write as _};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
@@ -255,10 +255,9 @@ impl Shell {
     }
 
     fn all_ready(&mut self) {
-        println!(
-            "{}",
-            banner::text(&self.parts.layout, &self.core, &self.parts.addresses)
-        );
+        let banner = banner::text(&self.parts.layout, &self.core, &self.parts.addresses);
+        // Nobody may be looking.
+        let _ = writeln!(io::stdout(), "{banner}");
         let took = self.now();
         tracing::info!("ready to accept connections after {took} ms");
         finish::tell_ready(&mut self.parts, self.core.settings());

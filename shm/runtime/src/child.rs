@@ -417,7 +417,13 @@ impl ControlReceiver {
 type Current = (Arc<Registry>, Arc<Settings>);
 
 fn read_registry(segment: &RegistrySegment) -> Result<(u64, Current), ChildError> {
-    let (version, bytes) = segment.read()?;
+    // A reader that is always overtaken is possible only while somebody changes settings in a loop.
+    let mut read = segment.read();
+    while matches!(read, Err(ShmError::Contended)) {
+        std::thread::sleep(Duration::from_millis(1));
+        read = segment.read();
+    }
+    let (version, bytes) = read?;
     let registry = Registry::from_bytes(&bytes)?;
     let settings = registry.typed_settings()?;
     logging::set_level(settings.loglevel());

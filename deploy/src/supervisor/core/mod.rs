@@ -259,7 +259,7 @@ impl Core {
         self.answer_sets();
         if self.is_over_for(process) {
             self.processes[process].phase = Phase::Gone;
-            if !(death.clean || death.expected) {
+            if !(death.clean || self.processes[process].killed) {
                 self.log(
                     tracing::Level::WARN,
                     format!("{name} ended early: {}", death.text),

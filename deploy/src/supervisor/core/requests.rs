@@ -64,6 +64,13 @@ impl Core {
                 let result = Err("No shutdown in progress.".to_string());
                 self.send(process, ToChild::Reply { request, result });
             }
+            Request::Shutdown(how) if how.save == Some(true) && !how.force => {
+                let text = "SHUTDOWN SAVE refused: this version keeps data in memory only; NOSAVE \
+                            or FORCE ends it";
+                self.log(tracing::Level::WARN, text.to_string());
+                let result = Err("Errors trying to SHUTDOWN. Check logs.".to_string());
+                self.send(process, ToChild::Reply { request, result });
+            }
             Request::Shutdown(ShutdownHow { now: fast, .. }) => {
                 self.log(
                     tracing::Level::INFO,

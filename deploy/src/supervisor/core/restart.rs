@@ -24,8 +24,6 @@ pub struct Death {
     pub clean: bool,
     /// SIGKILL: somebody outside (or the supervisor) ended it; the process did nothing wrong.
     pub by_kill: bool,
-    /// The supervisor itself has just ended it.
-    pub expected: bool,
     /// Its journal says that it was inside a write.
     pub arena_untrusted: bool,
 }

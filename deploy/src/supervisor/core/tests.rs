@@ -1,7 +1,7 @@
 //! The supervisor's decisions, as stories.
 
 use super::*;
-use runtime::message::{FromChild, Request};
+use runtime::message::{FromChild, Request, ShutdownHow};
 
 /// A system with one gateway of two threads and some workers, driven by hand.
 struct Story {
@@ -518,4 +518,23 @@ fn a_worker_that_dies_while_gateways_drain_still_gets_a_successor() {
     assert_eq!(story.drains(), [(1, 10_000)]);
     story.die(1, clean());
     assert_eq!(story.take(|action| *action == Action::Exit { code: 0 }), 1);
+}
+
+#[test]
+fn shutdown_with_save_is_refused_unless_forced() {
+    let mut story = Story::serving(1);
+    let ask = |save, force| FromChild::Request {
+        request: 3,
+        body: Request::Shutdown(ShutdownHow {
+            save,
+            force,
+            ..ShutdownHow::default()
+        }),
+    };
+    story.say(0, ask(Some(true), false));
+    let refused = "Errors trying to SHUTDOWN. Check logs.".to_string();
+    assert_eq!(story.replies(), [(0, 3, Err(refused))]);
+    assert!(!story.core.is_draining());
+    story.say(0, ask(Some(true), true));
+    assert!(story.core.is_draining());
 }

@@ -36,13 +36,14 @@ pub use choices::{
 pub use command_line::{CommandLine, parse as parse_command_line};
 pub use file::{Problem, Source, apply as apply_files};
 pub use kind::{Kind, SettingError, Value};
-pub use rewrite::rewrite;
+pub use rewrite::{lines_of, rewrite};
 pub use special::{
     CLIENT_CLASSES, EVENT_ALL, EVENT_KEY_MISS, EVENT_KEYEVENT, EVENT_KEYSPACE, EVENT_NEW_KEY,
     OutputLimit, SavePoint,
 };
 pub use table::{Change, Effect, Row, Setting, TABLE};
 
+use crate::glob;
 use hashbrown::HashMap;
 use std::fmt;
 use std::sync::LazyLock;
@@ -247,7 +248,9 @@ impl Settings {
             }
             for row in TABLE {
                 for name in std::iter::once(row.name).chain(row.aliases.iter().copied()) {
-                    if !seen.contains(&name) && matches_name(pattern.as_bytes(), name.as_bytes()) {
+                    if !seen.contains(&name)
+                        && glob::matches(pattern.as_bytes(), name.as_bytes(), true)
+                    {
                         seen.push(name);
                         found.push((name.to_string(), self.print(row.setting)));
                     }
@@ -280,21 +283,5 @@ impl Settings {
                 })?;
         }
         Ok(settings)
-    }
-}
-
-/// Whether a pattern of CONFIG GET matches a name. Setting names consist of letters, digits, `-`
-/// and `_`, so escapes have no use here.
-fn matches_name(pattern: &[u8], name: &[u8]) -> bool {
-    match (pattern, name) {
-        ([], []) => true,
-        ([b'*', rest @ ..], _) => {
-            matches_name(rest, name) || (!name.is_empty() && matches_name(pattern, &name[1..]))
-        }
-        ([b'?', rest @ ..], [_, tail @ ..]) => matches_name(rest, tail),
-        ([first, rest @ ..], [byte, tail @ ..]) => {
-            first.eq_ignore_ascii_case(byte) && matches_name(rest, tail)
-        }
-        _ => false,
     }
 }

@@ -80,8 +80,8 @@ fn says_the_same(setting: Setting, text: &str, settings: &Settings) -> bool {
     fresh.set_words(setting, &words).is_ok() && fresh.value(setting) == settings.value(setting)
 }
 
-/// The lines that give a setting its value; several for settings that add up.
-fn lines_of(setting: Setting, settings: &Settings) -> Vec<String> {
+/// The lines of a file that give a setting its value; several for settings that add up.
+pub fn lines_of(setting: Setting, settings: &Settings) -> Vec<String> {
     let name = setting.row().name;
     let text = settings.print(setting);
     match setting.row().kind {
@@ -102,7 +102,8 @@ fn lines_of(setting: Setting, settings: &Settings) -> Vec<String> {
         }
         Kind::Memory { .. } | Kind::MemoryOrPercent => vec![format!("{name} {}", short(&text))],
         _ if setting.row().kind.takes_several_words() && !text.is_empty() => {
-            vec![format!("{name} {text}")]
+            let quoted: Vec<String> = text.split(' ').map(words::quote).collect();
+            vec![format!("{name} {}", quoted.join(" "))]
         }
         _ => vec![format!("{name} {}", words::quote(&text))],
     }

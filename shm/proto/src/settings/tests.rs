@@ -1,6 +1,7 @@
 //! Tests of settings as a whole: defaults, files, CONFIG SET and GET, command lines, rewriting.
 
 use super::*;
+use proptest::prelude::*;
 
 fn no_includes(name: &str) -> Result<Vec<Source>, String> {
     Err(format!("cannot read {name}"))
@@ -266,4 +267,76 @@ fn rewriting_keeps_the_file_and_changes_what_changed() {
     );
     assert_eq!(from_text(&new), settings);
     assert_eq!(rewrite(&new, &settings), new);
+}
+
+/// Texts that are near to what settings accept, and others.
+fn texts() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[ -~]{0,12}",
+        "-?[0-9]{1,20}(kb|mb|gb|%|b)?",
+        "[KEAg$lshzxetdmn]{0,6}",
+        "(normal|replica|pubsub) [0-9]{1,4} [0-9]{1,4}mb [0-9]{1,3}",
+        "[0-9]{1,4} [0-9]{1,4}( [0-9]{1,4} [0-9]{1,4})?",
+        prop::sample::select(vec![
+            "yes",
+            "no",
+            "always",
+            "allkeys-lfu",
+            "now force",
+            "save",
+            ""
+        ])
+        .prop_map(str::to_string),
+    ]
+}
+
+fn changes() -> impl Strategy<Value = Vec<(usize, String)>> {
+    prop::collection::vec((0..TABLE.len(), texts()), 0..60)
+}
+
+/// The defaults with every change that is accepted.
+fn changed(changes: &[(usize, String)]) -> Settings {
+    let mut settings = Settings::default();
+    for (row, text) in changes {
+        let before = settings.clone();
+        if settings.set_text(TABLE[*row].setting, text).is_err() {
+            assert_eq!(settings, before, "S2: a refused change left traces");
+        }
+    }
+    settings
+}
+
+proptest! {
+    #[test]
+    fn what_was_accepted_prints_as_something_that_gives_it_back(changes in changes()) {
+        let settings = changed(&changes);
+        prop_assert_eq!(&Settings::from_changed(&settings.changed()).unwrap(), &settings);
+    }
+
+    #[test]
+    fn a_rewritten_file_gives_the_settings_it_was_written_from(
+        first in changes(),
+        second in changes(),
+    ) {
+        let old = rewrite("# mine\n\nport 7000\nsave 900 1\n", &changed(&first));
+        let mut settings = from_text(&old);
+        prop_assert_eq!(&settings, &changed(&first));
+        for (row, text) in &second {
+            let _ = settings.set_text(TABLE[*row].setting, text);
+        }
+        let new = rewrite(&old, &settings);
+        prop_assert_eq!(&from_text(&new), &settings);
+        prop_assert!(new.starts_with("# mine\n\nport "));
+        prop_assert_eq!(rewrite(&new, &settings), new);
+    }
+
+    #[test]
+    fn no_file_makes_the_parser_panic(text in "([a-z-]{1,20}|[ -~\t\"'\\\\]{0,10}|\n){0,40}") {
+        let _ = problems(&text);
+    }
+
+    #[test]
+    fn quoted_words_always_split_back(word in "\\PC{0,20}") {
+        prop_assert_eq!(words::split(&words::quote(&word)).unwrap(), [word]);
+    }
 }
