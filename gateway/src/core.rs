@@ -411,7 +411,9 @@ impl Core {
         connection
             .replies
             .complete(ticket.sequence, 1, reply, &mut self.pool);
-        if matches!(connection.wait, Wait::Answer | Wait::Time) {
+        // Who waits for an answer waits for that to its latest command; earlier ones may still come.
+        let latest = ticket.sequence == connection.replies.upcoming().wrapping_sub(1);
+        if latest && matches!(connection.wait, Wait::Answer | Wait::Time) {
             self.resume(index);
         }
         self.mark_dirty(index);

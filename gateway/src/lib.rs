@@ -45,6 +45,8 @@ mod sockets;
 mod stash;
 mod steps;
 mod tally;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod transfer;
 mod upkeep;

@@ -1,0 +1,405 @@
+//! A gateway thread's core, its lanes, and model workers at the other ends.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use proto::catalogue::StorageCommand as S;
+use proto::counters::gateway_page;
+use proto::frame::{
+    Args, REPLY_HEADER_BYTES, REQUEST_HEADER_BYTES, ReplyHeader, ReplyKind, RequestHeader,
+    RequestKind, flags, padded,
+};
+use proto::registry::{Registry, even_slot_map};
+use proto::resp::ReplyWriter;
+use proto::settings::Settings;
+use shm::{Bell, LinkSegment, Party, RingConsumer, RingProducer};
+
+use crate::connection::Origin;
+use crate::core::{Core, Now};
+use crate::lanes::LaneParts;
+use crate::live::Live;
+use crate::shared::{Mailbox, Shared};
+use crate::tally::Tally;
+
+const FINGERPRINT: u64 = 0x5eed;
+
+/// Numbers by lot, the same for the same seed.
+pub(super) struct Lot(pub(super) u64);
+
+impl Lot {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from((self.0 >> 33) % bound.max(1) as u64).unwrap()
+    }
+}
+
+type Values = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// A model of a storage worker: enough commands to tell right from wrong.
+pub(super) struct ModelWorker {
+    requests: RingConsumer,
+    replies: RingProducer,
+    gateway: Arc<Party>,
+    position: usize,
+    values: HashMap<u16, Values>,
+    assembly: HashMap<(u32, u32), Vec<u8>>,
+    /// Reply frames that wait for room.
+    waiting: Vec<Vec<u8>>,
+    spans: Vec<(u32, u32)>,
+}
+
+impl ModelWorker {
+    /// Takes up to `most` requests; true if there was one.
+    pub(super) fn work(&mut self, most: usize) -> bool {
+        self.flush();
+        if !self.waiting.is_empty() {
+            return false;
+        }
+        let readable = self.requests.refresh().unwrap();
+        let bytes = self.requests.readable().to_vec();
+        assert_eq!(readable, bytes.len());
+        let mut at = 0;
+        let mut done = 0;
+        while at < bytes.len() && done < most && self.waiting.is_empty() {
+            let header = RequestHeader::decode(&bytes[at..]).unwrap();
+            let body = &bytes[at + REQUEST_HEADER_BYTES..at + header.len as usize];
+            match header.kind {
+                RequestKind::Request => self.execute(&header, body),
+                RequestKind::RequestPart => self.assemble(&header, body),
+                RequestKind::Resume | RequestKind::Ping => {}
+            }
+            at += padded(header.len as usize);
+            done += 1;
+        }
+        self.requests.consume(at);
+        self.replies.publish();
+        self.requests.release();
+        self.gateway.news().announce(self.position);
+        done > 0
+    }
+
+    fn assemble(&mut self, header: &RequestHeader, body: &[u8]) {
+        let place = self
+            .assembly
+            .entry((header.connection, header.generation))
+            .or_default();
+        assert_eq!(place.len(), header.part as usize);
+        place.extend_from_slice(body);
+        if place.len() == header.argc as usize {
+            let frame = self
+                .assembly
+                .remove(&(header.connection, header.generation))
+                .unwrap();
+            let whole = RequestHeader::decode(&frame).unwrap();
+            self.execute(&whole, &frame[REQUEST_HEADER_BYTES..whole.len as usize]);
+        }
+    }
+
+    fn execute(&mut self, header: &RequestHeader, body: &[u8]) {
+        let mut spans = std::mem::take(&mut self.spans);
+        let args = Args::new(body, header.argc, &mut spans).unwrap();
+        let values = self.values.entry(header.database).or_default();
+        let mut reply = Vec::new();
+        let resp3 = header.flags & flags::RESP3 != 0;
+        let command = S::from_u16(header.command).unwrap();
+        run(
+            command,
+            args,
+            values,
+            &mut ReplyWriter::to_vec(&mut reply, resp3),
+        );
+        self.spans = spans;
+        if header.flags & flags::DISCARD == 0 {
+            self.answer(header, &reply);
+        }
+    }
+
+    fn answer(&mut self, header: &RequestHeader, reply: &[u8]) {
+        let largest = self.replies.largest() - REPLY_HEADER_BYTES;
+        let pieces = reply.len().div_ceil(largest).max(1);
+        for (number, piece) in reply.chunks(largest).enumerate() {
+            let kind = match (pieces, number + 1 == pieces) {
+                (1, _) => ReplyKind::Reply,
+                (_, true) => ReplyKind::ReplyEnd,
+                (_, false) => ReplyKind::ReplyPart,
+            };
+            let len = REPLY_HEADER_BYTES + piece.len();
+            let mut frame = vec![0; padded(len)];
+            let head = ReplyHeader {
+                len: u32::try_from(len).unwrap(),
+                kind,
+                flags: 0,
+                part: u16::try_from(header.part).unwrap(),
+                connection: header.connection,
+                generation: header.generation,
+                sequence: header.sequence,
+                count: 1,
+            };
+            head.encode(frame.first_chunk_mut().unwrap());
+            frame[REPLY_HEADER_BYTES..len].copy_from_slice(piece);
+            self.waiting.push(frame);
+        }
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        let mut sent = 0;
+        for frame in &self.waiting {
+            let Some(place) = self.replies.reserve(frame.len()) else {
+                break;
+            };
+            place.copy_from_slice(frame);
+            self.replies.commit(frame.len());
+            sent += 1;
+        }
+        self.waiting.drain(..sent);
+        if sent > 0 {
+            self.replies.publish();
+            self.gateway.news().announce(self.position);
+        }
+    }
+}
+
+/// One command on a model keyspace. Also used as the oracle.
+pub(super) fn run(command: S, args: Args<'_>, values: &mut Values, reply: &mut ReplyWriter<'_>) {
+    let key = args.get(1).to_vec();
+    match command {
+        S::Get => match values.get(&key) {
+            Some(value) => reply.bulk(value),
+            None => reply.null(),
+        },
+        S::Set => {
+            values.insert(key, args.get(2).to_vec());
+            reply.ok();
+        }
+        S::Append => {
+            let value = values.entry(key).or_default();
+            value.extend_from_slice(args.get(2));
+            reply.count(value.len());
+        }
+        S::MGet => {
+            reply.array(args.len() - 1);
+            for key in args.iter_from(1) {
+                match values.get(key) {
+                    Some(value) => reply.bulk(value),
+                    None => reply.null(),
+                }
+            }
+        }
+        S::MSet => {
+            let words: Vec<&[u8]> = args.iter_from(1).collect();
+            for pair in words.chunks(2) {
+                values.insert(pair[0].to_vec(), pair[1].to_vec());
+            }
+            reply.ok();
+        }
+        S::MSetNx => {
+            let words: Vec<&[u8]> = args.iter_from(1).collect();
+            if words.chunks(2).any(|pair| values.contains_key(pair[0])) {
+                return reply.int(0);
+            }
+            for pair in words.chunks(2) {
+                values.insert(pair[0].to_vec(), pair[1].to_vec());
+            }
+            reply.int(1);
+        }
+        S::Del | S::Exists => {
+            let found = args.iter_from(1).filter(|&key| match command {
+                S::Del => values.remove(key).is_some(),
+                _ => values.contains_key(key),
+            });
+            reply.count(found.count());
+        }
+        S::DbSize => reply.count(values.len()),
+        S::Rename => match values.remove(&key) {
+            Some(value) => {
+                values.insert(args.get(2).to_vec(), value);
+                reply.ok();
+            }
+            None => reply.error(&proto::CommandError::NoSuchKey),
+        },
+        S::Export => match values.get(&key) {
+            Some(value) => {
+                reply.array(2);
+                reply.bulk(value);
+                reply.int(-1);
+            }
+            None => reply.null(),
+        },
+        S::Import => {
+            if args.get(4) == b"0" && values.contains_key(&key) {
+                return reply.int(0);
+            }
+            values.insert(key, args.get(2).to_vec());
+            reply.int(1);
+        }
+        other => panic!("the model has no {other:?}"),
+    }
+}
+
+/// A core with its lanes and workers.
+pub(super) struct World {
+    pub(super) core: Core,
+    pub(super) party: Arc<Party>,
+    pub(super) workers: Vec<ModelWorker>,
+    /// What each client's socket has taken, by place.
+    pub(super) received: HashMap<u32, Vec<u8>>,
+    /// Places whose sockets were closed.
+    pub(super) closed: Vec<u32>,
+}
+
+impl World {
+    pub(super) fn new(workers: usize, ring_bytes: usize, changes: &[(&str, &str)]) -> Self {
+        let mut settings = Settings::default();
+        for (name, value) in changes {
+            let row = proto::settings::find(name).unwrap();
+            settings.set_text(row.setting, value).unwrap();
+        }
+        let party =
+            Arc::new(Party::create("gateway", 1, 0, gateway_page::LEN, FINGERPRINT).unwrap());
+        let registry = Arc::new(Registry {
+            settings: Vec::new(),
+            hash_seed: 1,
+            slot_map: even_slot_map(u32::try_from(workers).unwrap()),
+            run_id: "0".repeat(40),
+            started_unix_ms: 0,
+            gateway_threads: 1,
+            storage_workers: u32::try_from(workers).unwrap(),
+            executable: String::new(),
+            config_file: String::new(),
+            supervisor_pid: 0,
+        });
+        let bell = Bell::EventFd(shm::eventfd().unwrap());
+        let mailbox = Mailbox::new(Arc::clone(&party), bell);
+        let shared = Arc::new(Shared::new(
+            vec![mailbox],
+            None,
+            Arc::clone(&registry),
+            Vec::new(),
+        ));
+        let live = Arc::new(Live::new(Arc::new(settings)));
+        let mut core = Core::new(0, live, shared, Tally::new(Arc::clone(&party)));
+        core.lanes.set_owners(&registry.slot_map);
+        core.now = Now {
+            millis: 5000,
+            unix_micros: 1_700_000_000_000_000,
+        };
+        let mut models = Vec::new();
+        for worker in 0..workers {
+            let link = LinkSegment::create("link", ring_bytes, FINGERPRINT).unwrap();
+            let (requests, replies) = link.try_clone().unwrap().requester().unwrap();
+            let (their_requests, their_replies) = link.responder(None).unwrap();
+            let parts = LaneParts {
+                requests,
+                replies,
+                worker: Party::create("worker", 2, 0, 64, FINGERPRINT).unwrap(),
+                bell: Bell::Futex,
+                their_position: 0,
+                our_position: worker,
+                link: u32::try_from(worker).unwrap(),
+            };
+            core.lanes.attach(worker, parts);
+            models.push(ModelWorker {
+                requests: their_requests,
+                replies: their_replies,
+                gateway: Arc::clone(&party),
+                position: worker,
+                values: HashMap::new(),
+                assembly: HashMap::new(),
+                waiting: Vec::new(),
+                spans: Vec::new(),
+            });
+        }
+        Self {
+            core,
+            party,
+            workers: models,
+            received: HashMap::new(),
+            closed: Vec::new(),
+        }
+    }
+
+    pub(super) fn open(&mut self) -> u32 {
+        let address = "127.0.0.1:1234".parse().unwrap();
+        let index = self.core.open(Origin::Tcp(address, address), 3);
+        self.received.insert(index, Vec::new());
+        index
+    }
+
+    /// What the driver does in a turn, without sockets; `taken` bounds what a socket takes at once.
+    pub(super) fn turn(&mut self, taken: usize) {
+        self.core.collect_replies(&self.party, false);
+        self.core.run_resumed();
+        self.core.serve_lanes();
+        self.core.lanes.flush();
+        let mut dirty = std::mem::take(&mut self.core.dirty);
+        for index in dirty.drain(..) {
+            let Some(connection) = self.core.get_mut(index) else {
+                continue;
+            };
+            connection.facts.dirty = false;
+            let unsent = connection.replies.unsent();
+            if unsent.is_empty() {
+                self.core.close_if_done(index);
+                continue;
+            }
+            let portion = unsent[..unsent.len().min(taken)].to_vec();
+            self.received
+                .entry(index)
+                .or_default()
+                .extend_from_slice(&portion);
+            self.core.sent(index, portion.len());
+        }
+        while let Some(who) = self.core.closing.pop() {
+            if self.core.find_mut(who).is_some() {
+                self.closed.push(who.index);
+                self.core.closed(who);
+            }
+        }
+    }
+
+    /// Lets everybody work until nothing moves any more.
+    pub(super) fn settle(&mut self) {
+        let mut quiet = 0;
+        for _ in 0..100_000 {
+            let mut moved = false;
+            for worker in &mut self.workers {
+                moved |= worker.work(usize::MAX);
+            }
+            self.turn(usize::MAX);
+            let more = !self.core.dirty.is_empty() || !self.core.runnable.is_empty();
+            // What a turn wrote into a ring is seen by the next round.
+            quiet = if moved || more || self.party.news().any() {
+                0
+            } else {
+                quiet + 1
+            };
+            if quiet == 2 {
+                return;
+            }
+        }
+        panic!("the world does not come to rest");
+    }
+
+    /// Sends bytes as one read and waits for everything to settle; returns what came back since.
+    pub(super) fn say(&mut self, index: u32, bytes: &[u8]) -> String {
+        self.received.entry(index).or_default().clear();
+        self.core.input(index, bytes);
+        self.settle();
+        String::from_utf8_lossy(&self.received[&index]).into_owned()
+    }
+}
+
+/// A command as a client sends it.
+pub(super) fn command(words: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
