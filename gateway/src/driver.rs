@@ -19,7 +19,7 @@ use std::future::Future;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use shm::Party;
@@ -30,7 +30,7 @@ use crate::core::{Core, Now};
 use crate::limits;
 use crate::listener::{Accepted, Listening};
 use crate::shared::Shared;
-use crate::sockets::{ReadOutcome, Sockets, WriteOutcome};
+use crate::sockets::{FIRST_LISTENER, ReadOutcome, Sockets, WriteOutcome};
 
 /// Everything that one thread drives.
 pub(crate) struct Driver {
@@ -38,7 +38,7 @@ pub(crate) struct Driver {
     shared: Arc<Shared>,
     party: Arc<Party>,
     sockets: Sockets,
-    listeners: Vec<Listening>,
+    doors: Vec<Door>,
     bell: AsyncFd<OwnedFd>,
     started: Instant,
     timer: Pin<Box<Sleep>>,
@@ -48,8 +48,17 @@ pub(crate) struct Driver {
     tick_at: u64,
     /// Listeners are not polled before this time: there were no descriptors left.
     accept_again_at: u64,
+    /// Clients are accepted: every worker's lane has been there.
+    is_open: bool,
     ready: Vec<u32>,
     buffer: Box<[u8]>,
+}
+
+/// A listening socket and whether somebody may be waiting there.
+struct Door {
+    listening: Listening,
+    waker: Waker,
+    is_knocked: bool,
 }
 
 impl Driver {
@@ -65,12 +74,21 @@ impl Driver {
             reason = "unsound for types that give up their descriptor early; an OwnedFd does not"
         )]
         let bell = AsyncFd::with_interest(bell, tokio::io::Interest::READABLE)?;
+        let sockets = Sockets::default();
+        let doors = listeners
+            .into_iter()
+            .zip(FIRST_LISTENER..)
+            .map(|(listening, place)| Door {
+                listening,
+                waker: sockets.waker(place),
+                is_knocked: true,
+            });
         Ok(Self {
+            doors: doors.collect(),
             shared: Arc::clone(&core.shared),
             core,
             party,
-            sockets: Sockets::default(),
-            listeners,
+            sockets,
             bell,
             started: Instant::now(),
             timer: Box::pin(tokio::time::sleep(Duration::from_millis(
@@ -79,6 +97,7 @@ impl Driver {
             timer_at: limits::TICK_MILLIS,
             tick_at: 0,
             accept_again_at: 0,
+            is_open: false,
             ready: Vec::new(),
             buffer: vec![0; limits::READ_BUFFER_BYTES].into_boxed_slice(),
         })
@@ -104,8 +123,9 @@ impl Driver {
             self.tick_at = self.core.now.millis + limits::TICK_MILLIS;
         }
         let mut busy = self.core.collect_replies(&self.party, rung);
-        busy |= self.accept(context);
-        busy |= self.read_ready(context);
+        self.take_ready(context);
+        busy |= self.accept();
+        busy |= self.read_ready();
         self.core.run_resumed();
         busy |= self.core.serve_lanes();
         self.core.lanes.flush();
@@ -138,41 +158,75 @@ impl Driver {
         }
     }
 
+    /// Takes the list of what is ready.
+    fn take_ready(&mut self, context: &Context<'_>) {
+        let before = self.ready.len();
+        self.sockets.ready.take(&mut self.ready, context.waker());
+        let doors = &mut self.doors;
+        let mut at = before;
+        while let Some(&place) = self.ready.get(at) {
+            let door = place.checked_sub(FIRST_LISTENER).map(|door| door as usize);
+            match door.and_then(|door| doors.get_mut(door)) {
+                Some(door) => {
+                    door.is_knocked = true;
+                    self.ready.swap_remove(at);
+                }
+                None => at += 1,
+            }
+        }
+    }
+
     /// Takes new clients, a portion per listener. True if more may be waiting.
-    fn accept(&mut self, context: &mut Context<'_>) -> bool {
-        if self.core.now.millis < self.accept_again_at || self.core.drain_until.is_some() {
+    fn accept(&mut self) -> bool {
+        // The first client must find every worker.
+        self.is_open = self.is_open || self.core.lanes.are_complete();
+        let is_late = self.core.drain_until.is_some();
+        if !self.is_open || is_late || self.core.now.millis < self.accept_again_at {
             return false;
         }
         let mut more = false;
-        for at in 0..self.listeners.len() {
-            for round in 0..=limits::ACCEPTS_PER_TURN {
-                more |= round == limits::ACCEPTS_PER_TURN;
-                let Some(listener) = self.listeners.get(at) else {
-                    break;
-                };
-                match listener.accept(context, &self.core.live, &self.shared) {
-                    Accepted::Client(stream, origin, descriptor) => {
-                        let place = self.core.open(origin, descriptor);
-                        self.sockets.insert(place, stream);
-                        self.ready.push(place);
-                    }
-                    Accepted::Refused => self.core.tally.connections_rejected += 1,
-                    Accepted::Nobody => break,
-                    Accepted::Exhausted(error) => {
-                        tracing::warn!(%error, "cannot accept clients for a moment");
-                        self.accept_again_at = self.core.now.millis + limits::TICK_MILLIS;
-                        break;
-                    }
-                }
+        for at in 0..self.doors.len() {
+            if self.doors[at].is_knocked {
+                self.accept_at(at);
+                more |= self.doors[at].is_knocked && self.accept_again_at == 0;
             }
         }
         more
     }
 
+    fn accept_at(&mut self, at: usize) {
+        self.accept_again_at = 0;
+        for _ in 0..limits::ACCEPTS_PER_TURN {
+            let Some(door) = self.doors.get_mut(at) else {
+                return;
+            };
+            let mut context = Context::from_waker(&door.waker);
+            match door
+                .listening
+                .accept(&mut context, &self.core.live, &self.shared)
+            {
+                Accepted::Client(stream, origin, descriptor) => {
+                    let place = self.core.open(origin, descriptor);
+                    self.sockets.insert(place, stream);
+                    self.ready.push(place);
+                }
+                Accepted::Refused => self.core.tally.connections_rejected += 1,
+                Accepted::Nobody => {
+                    door.is_knocked = false;
+                    return;
+                }
+                Accepted::Exhausted(error) => {
+                    tracing::warn!(%error, "cannot accept clients for a moment");
+                    self.accept_again_at = self.core.now.millis + limits::TICK_MILLIS;
+                    return;
+                }
+            }
+        }
+    }
+
     /// Reads the sockets that have something, at most a portion. True if some are left.
-    fn read_ready(&mut self, context: &mut Context<'_>) -> bool {
+    fn read_ready(&mut self) -> bool {
         let mut ready = std::mem::take(&mut self.ready);
-        self.sockets.ready.take(&mut ready, context.waker());
         let portion = ready.len().min(limits::READS_PER_TURN);
         for at in 0..portion {
             let Some(&place) = ready.get(at) else { break };
@@ -267,7 +321,10 @@ impl Driver {
 
     /// Sets the timer to the next thing that is due. True if it is due already.
     fn set_timer(&mut self, context: &mut Context<'_>) -> bool {
-        let wanted = self.core.next_deadline(self.tick_at);
+        let mut wanted = self.core.next_deadline(self.tick_at);
+        if self.accept_again_at > 0 {
+            wanted = wanted.min(self.accept_again_at);
+        }
         if wanted <= self.core.now.millis {
             return true;
         }

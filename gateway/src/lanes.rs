@@ -165,6 +165,11 @@ impl Lanes {
         self.lanes.len()
     }
 
+    /// Whether there is a lane to every worker that owns slots.
+    pub(crate) fn are_complete(&self) -> bool {
+        (0..self.workers).all(|worker| self.lane(worker).is_some())
+    }
+
     /// The worker that announces its replies at `position` of our news.
     #[inline]
     pub(crate) fn worker_at(&self, position: usize) -> Option<usize> {

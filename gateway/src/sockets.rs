@@ -92,6 +92,9 @@ impl ReadyList {
     }
 }
 
+/// Places of listening sockets in the ready list; connections stay far below.
+pub(crate) const FIRST_LISTENER: u32 = u32::MAX - 255;
+
 /// The waker of one socket.
 struct SocketWaker {
     place: u32,
@@ -125,16 +128,21 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
+    /// A waker that lists `place` as ready. Places from [`FIRST_LISTENER`] on are listening sockets.
+    pub(crate) fn waker(&self, place: u32) -> Waker {
+        Waker::from(Arc::new(SocketWaker {
+            place,
+            ready: Arc::clone(&self.ready),
+        }))
+    }
+
     /// Takes a socket for `place` and lists it as ready, so that it is read and its waker set.
     pub(crate) fn insert(&mut self, place: u32, stream: Stream) {
         let index = place as usize;
         if self.sockets.len() <= index {
             self.sockets.resize_with(index + 1, || None);
         }
-        let waker = Waker::from(Arc::new(SocketWaker {
-            place,
-            ready: Arc::clone(&self.ready),
-        }));
+        let waker = self.waker(place);
         if let Some(slot) = self.sockets.get_mut(index) {
             *slot = Some(Box::new(Socket {
                 stream,
