@@ -151,6 +151,15 @@ impl Settings {
         setting.row().kind.print(self.value(setting))
     }
 
+    /// The value as a text that gives it back completely. It differs from [`Self::print`] where
+    /// Redis' CONFIG GET leaves something out.
+    pub fn complete_text(&self, setting: Setting) -> String {
+        match (setting.row().kind, self.value(setting)) {
+            (Kind::Events, Value::Bits(bits)) => special::print_all_events(*bits),
+            _ => self.print(setting),
+        }
+    }
+
     /// Whether a setting has its default value.
     pub fn is_default(&self, setting: Setting) -> bool {
         *self.value(setting) == setting.row().default_value()
@@ -263,7 +272,7 @@ impl Settings {
     /// Names and values that differ from the defaults: what the registry carries.
     pub fn changed(&self) -> Vec<(String, String)> {
         let rows = TABLE.iter().filter(|row| !self.is_default(row.setting));
-        rows.map(|row| (row.name.to_string(), self.print(row.setting)))
+        rows.map(|row| (row.name.to_string(), self.complete_text(row.setting)))
             .collect()
     }
 

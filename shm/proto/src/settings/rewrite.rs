@@ -83,7 +83,7 @@ fn says_the_same(setting: Setting, text: &str, settings: &Settings) -> bool {
 /// The lines of a file that give a setting its value; several for settings that add up.
 pub fn lines_of(setting: Setting, settings: &Settings) -> Vec<String> {
     let name = setting.row().name;
-    let text = settings.print(setting);
+    let text = settings.complete_text(setting);
     match setting.row().kind {
         Kind::Save if text.is_empty() => vec![format!("{name} \"\"")],
         Kind::Save => {

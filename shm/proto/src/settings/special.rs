@@ -74,19 +74,32 @@ pub(super) fn parse_events(text: &str) -> Result<u64, SettingError> {
     Ok(bits)
 }
 
-/// Prints event classes; a value with every class of `A` prints `A` and drops `n`, as Redis does.
+/// Prints event classes as CONFIG GET of Redis does: once every class of `A` is there, `n` is not
+/// mentioned.
 pub(super) fn print_events(bits: u64) -> String {
+    print_classes(
+        bits,
+        bits & EVENT_ALL == EVENT_ALL && bits & EVENT_NEW_KEY != 0,
+    )
+}
+
+/// Prints event classes so that nothing is lost.
+pub(super) fn print_all_events(bits: u64) -> String {
+    print_classes(bits, false)
+}
+
+fn print_classes(bits: u64, hides_new_keys: bool) -> String {
     let mut text = String::new();
+    let mut rest = bits;
     if bits & EVENT_ALL == EVENT_ALL {
         text.push('A');
-    } else {
-        text.extend(
-            EVENT_CLASSES
-                .iter()
-                .filter(|(_, bit)| bits & bit != 0)
-                .map(|(c, _)| *c),
-        );
+        rest &= !EVENT_ALL;
     }
+    if hides_new_keys {
+        rest &= !EVENT_NEW_KEY;
+    }
+    let classes = EVENT_CLASSES.iter().filter(|(_, bit)| rest & bit != 0);
+    text.extend(classes.map(|(letter, _)| *letter));
     for (letter, bit) in [
         ('K', EVENT_KEYSPACE),
         ('E', EVENT_KEYEVENT),
