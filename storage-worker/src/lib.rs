@@ -40,6 +40,7 @@ pub mod settings;
 /// # Errors
 /// A sentence for the log if it cannot start.
 pub fn run(child: runtime::Child) -> Result<(), String> {
+    shm::fault::arm_from_environment().map_err(|error| error.to_string())?;
     event_loop::start(child)
         .map_err(|error| error.to_string())?
         .run();

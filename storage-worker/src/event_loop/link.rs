@@ -487,10 +487,6 @@ impl Runner<'_> {
 }
 
 /// DEBUG SLEEP: the shard thread stops, as the reference does.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "stopping is what the command is for"
-)]
 fn stop_for(time: Duration) {
     std::thread::sleep(time);
 }

@@ -4,7 +4,10 @@
 //! kept as the text that was replied, even if it has no fraction.
 
 use crate::commands::prelude::*;
-use proto::number::{DoubleText, parse_f64};
+use proto::number::LongDouble;
+
+/// Room for the text of most floating point results; larger ones grow it.
+const FLOAT_TEXT_BYTES: usize = 48;
 
 /// INCR key
 pub(crate) fn incr(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
@@ -50,9 +53,9 @@ fn add(ctx: &mut Context<'_>, args: Args<'_>, increment: i64) -> CommandResult {
 pub(crate) fn incrbyfloat(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let key = ctx.first_key(args);
     let value = match ctx.keyspace.find(&key, ctx.now, Access::Write) {
-        None => 0.0,
+        None => LongDouble::from(0),
         Some(found) => match string_of(&found)? {
-            StringRef::Int(value) => value as f64,
+            StringRef::Int(value) => LongDouble::from(value),
             StringRef::Bytes(text) => float(text)?,
         },
     };
@@ -60,14 +63,14 @@ pub(crate) fn incrbyfloat(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResul
     if !sum.is_finite() {
         return Err(CommandError::NotFinite);
     }
-    let mut text = DoubleText::new();
-    let text = text.format(sum);
+    let mut text = Vec::with_capacity(FLOAT_TEXT_BYTES);
+    sum.write(&mut text);
     ctx.keyspace
-        .set_string(&key, StringValue::Plain(text), Expiry::Keep);
-    ctx.reply.bulk(text);
+        .set_string(&key, StringValue::Plain(&text), Expiry::Keep);
+    ctx.reply.bulk(&text);
     Ok(())
 }
 
-fn float(text: &[u8]) -> Result<f64, CommandError> {
-    parse_f64(text).ok_or(CommandError::NotAFloat)
+fn float(text: &[u8]) -> Result<LongDouble, CommandError> {
+    LongDouble::parse(text).ok_or(CommandError::NotAFloat)
 }

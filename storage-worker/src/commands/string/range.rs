@@ -50,7 +50,7 @@ pub(crate) fn setrange(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let end = ctx.checked_string_len(offset, value.len())?;
     let new_len = len.max(end);
     ctx.keyspace.string_mut(&key, new_len, |bytes| {
-        bytes[offset..end].copy_from_slice(value)
+        bytes[offset..end].copy_from_slice(value);
     });
     ctx.reply.int(new_len as i64);
     Ok(())

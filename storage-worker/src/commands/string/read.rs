@@ -63,7 +63,7 @@ pub(crate) fn mget(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     ctx.for_each_key(args, 1, 1, |ctx, key, _| {
         match ctx.keyspace.find(key, ctx.now, ctx.access) {
             Some(found) if found.kind() == ValueKind::String => {
-                reply_string(&mut ctx.reply, found.string())
+                reply_string(&mut ctx.reply, found.string());
             }
             _ => ctx.reply.null(),
         }
