@@ -478,14 +478,11 @@ impl Generator {
                 words.push(self.expiry(unit));
                 words.push(self.value());
             }
-            "getex" => {
-                if self.chance(60) {
-                    let word =
-                        self.pick(&["ex", "px", "exat", "pxat", "persist", "keepttl", "get"]);
-                    words.push(self.case(word));
-                    if word.len() <= 4 && word != "get" {
-                        words.push(self.expiry(word));
-                    }
+            "getex" if self.chance(60) => {
+                let word = self.pick(&["ex", "px", "exat", "pxat", "persist", "keepttl", "get"]);
+                words.push(self.case(word));
+                if word.len() <= 4 && word != "get" {
+                    words.push(self.expiry(word));
                 }
             }
             "incrby" | "decrby" => words.push(self.integer()),
@@ -550,14 +547,14 @@ impl Generator {
     }
 
     fn flush(&mut self, words: &mut Vec<String>) {
-        words[0] = if !self.chance(10) {
-            "dbsize".into()
-        } else {
+        if self.chance(10) {
+            words[0] = self.pick(&["flushall", "flushdb"]).into();
             if self.chance(50) {
                 words.push(self.pick(&["async", "SYNC", "foo"]).into());
             }
-            self.pick(&["flushall", "flushdb"]).into()
-        };
+        } else {
+            words[0] = "dbsize".into();
+        }
     }
 
     fn bitop(&mut self, words: &mut Vec<String>) {
