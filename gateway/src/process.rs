@@ -293,6 +293,13 @@ impl Process {
         if link.plan.peer.role != Role::StorageWorker {
             return Err(format!("{} is not known as a peer", link.plan.peer));
         }
+        let page = link
+            .peer_party
+            .try_clone()
+            .map_err(|error| error.to_string())?;
+        let page = Party::open(page, fingerprint).map_err(text)?;
+        // A worker's counters are part of INFO from its first link on.
+        self.shared.add_page(link.plan.peer, Arc::new(page));
         let segment = LinkSegment::open(link.segment, fingerprint).map_err(text)?;
         let (requests, replies) = segment.requester().map_err(text)?;
         let parts = LaneParts {
