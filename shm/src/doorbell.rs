@@ -57,7 +57,7 @@ impl Doorbell {
     /// this, then [`Doorbell::wait`] or [`Doorbell::cancel_sleep`].
     #[inline]
     pub fn prepare_sleep(&self) {
-        self.sleeping.word().store(ASLEEP, Ordering::Relaxed);
+        self.sleeping.set(ASLEEP);
         fence(Ordering::SeqCst); // pairs with B1: sleeping visible
         point(FaultPoint::BellBeforeSleep);
     }
@@ -65,7 +65,7 @@ impl Doorbell {
     /// Consumer: does not sleep after all, or has been woken by something else.
     #[inline]
     pub fn cancel_sleep(&self) {
-        self.sleeping.word().store(AWAKE, Ordering::Relaxed);
+        self.sleeping.set(AWAKE);
     }
 
     /// Consumer: sleeps until rung, at most `timeout`. False if the time ran out. May return early
@@ -91,7 +91,7 @@ impl Doorbell {
     /// the dead one may have taken the word without making the call.
     pub fn alarm(&self, via: &Bell) {
         fence(Ordering::SeqCst); // pairs with B1: sleeping visible
-        self.sleeping.word().store(AWAKE, Ordering::Relaxed);
+        self.sleeping.set(AWAKE);
         self.call(via);
     }
 

@@ -43,6 +43,19 @@ impl Futex {
     pub fn word(&self) -> &AtomicU32 {
         &self.word
     }
+
+    /// Stores a value, without any order.
+    ///
+    /// The model swaps instead: loom does not know that nothing can come between the two halves of
+    /// somebody else's swap, so it would let a plain store be overwritten by a swap that had read
+    /// the value before it.
+    #[inline]
+    pub fn set(&self, value: u32) {
+        #[cfg(not(loom))]
+        self.word.store(value, Ordering::Relaxed);
+        #[cfg(loom)]
+        self.word.swap(value, Ordering::Relaxed);
+    }
 }
 
 #[cfg(not(loom))]
