@@ -151,6 +151,9 @@ fn answer(arguments: &[Vec<u8>], state: &State, out: &mut Vec<u8>) {
             bulk(Some(&text.into_bytes()), out);
         }
         (b"CONFIG", _) => out.extend(b"*2\r\n$3\r\ndir\r\n$10\r\n/some/data\r\n"),
+        (b"EXISTS", [key]) => {
+            out.extend(format!(":{}\r\n", u8::from(values.contains_key(key))).bytes());
+        }
         (b"FLUSHALL", _) => {
             values.clear();
             out.extend(b"+OK\r\n");

@@ -152,11 +152,7 @@ impl Server {
                 .unwrap_or_default()
         };
         loop {
-            if let Ok(mut client) = Client::connect(&self.target())
-                && client
-                    .call(&["PING"])
-                    .is_ok_and(|reply| reply.text() == "PONG")
-            {
+            if is_ready(&self.target()) {
                 return Ok(());
             }
             if let Ok(Some(status)) = self.child.try_wait() {
@@ -295,6 +291,17 @@ impl Drop for Server {
         self.interrupt.remove(root);
         let _ = fs::remove_dir_all(&self.directory);
     }
+}
+
+/// Whether PING is answered and a key can be asked for: a server that still loads its data, or whose
+/// parts are not together yet, answers the first but not the second.
+fn is_ready(target: &Target) -> bool {
+    let Ok(mut client) = Client::connect(target) else {
+        return false;
+    };
+    let mut says = |words: &[&str]| client.call(words).ok();
+    says(&["PING"]).is_some_and(|reply| reply.text() == "PONG")
+        && matches!(says(&["EXISTS", "sirocco:bench"]), Some(Value::Integer(_)))
 }
 
 /// Whether `pid` still works in `directory`, so that a number given anew to a stranger is left
