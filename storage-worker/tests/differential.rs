@@ -9,15 +9,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod support;
+#[path = "support/bench.rs"]
+mod bench;
 
+use bench::Bench;
 use proto::time::UnixMillis;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use storage_worker::random::Random;
-use support::Bench;
 
 struct Redis {
     process: Child,

@@ -10,30 +10,24 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "support/segments.rs"]
+mod segments;
+
 use proto::catalogue::{self, CommandRef, Lookup};
-use proto::counters::{gateway_page, worker_page};
 use proto::frame::{
     REPLY_HEADER_BYTES, ReplyHeader, ReplyKind, RequestHeader, RequestKind, padded, write_request,
 };
-use proto::registry::{Registry, SlotRange};
 use proto::slot::slot_of;
-use runtime::control::send;
-use runtime::{
-    ArenaState, Child as RuntimeChild, Descriptor, Fingerprints, LinkPlan, LinkRole, PartyId, Plan,
-    Role, ToChild,
-};
+use runtime::{ArenaState, Child as RuntimeChild};
+use segments::{Segments, socket_pair};
 use shm::fault::FaultPoint;
-use shm::{
-    Bell, Journal, LOG_BYTES_DEFAULT, LinkSegment, Party, RegistrySegment, RingConsumer,
-    RingProducer,
-};
+use shm::{Bell, RingConsumer, RingProducer};
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const CHILD: &str = "SUCCESSOR_TEST_CHILD";
-const DATABASES: u16 = 16;
 const RING_BYTES: usize = 64 * 1024;
 const UNKNOWN: &str = "-ERR storage worker died inside this command, outcome unknown\r\n";
 
@@ -50,25 +44,13 @@ fn worker_process() {
 
 /// The supervisor and the gateway.
 struct System {
-    fingerprint: u64,
-    registry: RegistrySegment,
-    worker: Party,
-    gateway: Party,
-    journal: Journal,
-    arena: OwnedFd,
-    link: LinkSegment,
+    segments: Segments,
     requests: RingProducer,
     replies: RingConsumer,
     generation: u64,
     losses: u32,
     process: Child,
     control: OwnedFd,
-}
-
-fn socket_pair() -> (OwnedFd, OwnedFd) {
-    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
-    let flags = SockFlag::SOCK_CLOEXEC;
-    socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).unwrap()
 }
 
 fn spawn(fault: Option<&str>) -> (Child, OwnedFd) {
@@ -87,101 +69,21 @@ fn spawn(fault: Option<&str>) -> (Child, OwnedFd) {
     (command.spawn().unwrap(), ours)
 }
 
-fn new_arena() -> OwnedFd {
-    shm::arena::create_memory("arena", 1 << 30).unwrap()
-}
-
 impl System {
     fn start(fault: &str) -> Self {
-        let fingerprint = catalogue::fingerprint();
-        let registry = RegistrySegment::create(1 << 16, fingerprint).unwrap();
-        let contents = Registry {
-            settings: Vec::new(),
-            hash_seed: 5,
-            slot_map: vec![SlotRange {
-                first: 0,
-                last: 16383,
-                worker: 0,
-            }],
-            run_id: "0".repeat(40),
-            started_unix_ms: 0,
-            gateway_threads: 1,
-            storage_workers: 1,
-            executable: String::new(),
-            config_file: String::new(),
-            supervisor_pid: std::process::id(),
-        };
-        registry.publish(&contents.to_bytes()).unwrap();
-        let link = LinkSegment::create("link", RING_BYTES, fingerprint).unwrap();
-        let (requests, replies) = link.try_clone().unwrap().requester().unwrap();
-        let counters = worker_page::len(DATABASES);
+        let segments = Segments::new(RING_BYTES, 1 << 30);
+        let (requests, replies) = segments.link.try_clone().unwrap().requester().unwrap();
         let (process, control) = spawn(Some(fault));
-        let system = Self {
-            fingerprint,
-            registry,
-            worker: Party::create("worker", 2, 0, counters, fingerprint).unwrap(),
-            gateway: Party::create("gateway", 1, 0, gateway_page::LEN, fingerprint).unwrap(),
-            journal: Journal::create("journal", LOG_BYTES_DEFAULT, fingerprint).unwrap(),
-            arena: new_arena(),
-            link,
+        segments.introduce(control.as_fd(), 1, ArenaState::Fresh);
+        Self {
+            segments,
             requests,
             replies,
             generation: 1,
             losses: 0,
             process,
             control,
-        };
-        system.introduce(ArenaState::Fresh);
-        system
-    }
-
-    /// Tells the process that was just started who it is and what it has.
-    fn introduce(&self, arena: ArenaState) {
-        let names = vec![
-            Descriptor::Registry,
-            Descriptor::Party { index: 0 },
-            Descriptor::Arena,
-            Descriptor::Journal,
-        ];
-        let fds: [BorrowedFd<'_>; 4] = [
-            self.registry.fd(),
-            self.worker.fd(),
-            self.arena.as_fd(),
-            self.journal.fd(),
-        ];
-        let plan = Plan {
-            role: Role::StorageWorker,
-            index: 0,
-            generation: self.generation,
-            deaths_in_a_row: 0,
-            first_party: 0,
-            parties: 1,
-            cpus: vec![None],
-            gateway_threads: 1,
-            storage_workers: 1,
-            arena,
-            arena_bytes: 1 << 30,
-            fingerprints: Fingerprints {
-                system: self.fingerprint,
-            },
-        };
-        let link = LinkPlan {
-            link: 0,
-            generation: 1,
-            role: LinkRole::Responder,
-            own: PartyId::storage_worker(0),
-            peer: PartyId::gateway_thread(0),
-            peer_generation: 1,
-            own_position: 0,
-            peer_position: 0,
-            has_bell: false,
-        };
-        let control = self.control.as_fd();
-        // A process that died already has not taken its messages; its successor will.
-        let _ = send(control, &ToChild::Descriptors(names), &fds);
-        let _ = send(control, &ToChild::Start(Box::new(plan)), &[]);
-        let fds = [self.link.fd(), self.gateway.fd()];
-        let _ = send(control, &ToChild::AttachLink(link), &fds);
+        }
     }
 
     /// Starts a successor if the worker has died.
@@ -191,20 +93,17 @@ impl System {
         }
         assert!(self.generation < 4, "the successor dies too");
         self.generation += 1;
-        let journal = self.journal.fd().try_clone_to_owned().unwrap();
-        let journal = Journal::open(journal, self.fingerprint).unwrap();
-        let is_torn = journal.writing() % 2 == 1;
-        if is_torn {
-            self.arena = new_arena();
-            self.losses += 1;
-        }
+        let is_torn = self.segments.renew_if_torn();
+        self.losses += u32::from(is_torn);
         (self.process, self.control) = spawn(None);
-        self.introduce(if is_torn {
+        let arena = if is_torn {
             ArenaState::Fresh
         } else {
             ArenaState::Kept
-        });
-        self.worker.doorbell().alarm(&Bell::Futex);
+        };
+        self.segments
+            .introduce(self.control.as_fd(), self.generation, arena);
+        self.segments.worker.doorbell().alarm(&Bell::Futex);
     }
 
     /// Puts a request into the ring; `false` if there is no room.
@@ -239,8 +138,8 @@ impl System {
         place[len..].fill(0);
         self.requests.commit(padded(len));
         self.requests.publish();
-        self.worker.news().announce(0);
-        self.worker.doorbell().ring(&Bell::Futex);
+        self.segments.worker.news().announce(0);
+        self.segments.worker.doorbell().ring(&Bell::Futex);
         true
     }
 
@@ -262,8 +161,8 @@ impl System {
             self.replies.consume(len);
         }
         if self.replies.release() {
-            self.worker.news().announce(0);
-            self.worker.doorbell().ring(&Bell::Futex);
+            self.segments.worker.news().announce(0);
+            self.segments.worker.doorbell().ring(&Bell::Futex);
         }
     }
 }
