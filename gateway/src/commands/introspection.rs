@@ -20,7 +20,7 @@ pub(super) fn count(core: &mut Core, call: &Call<'_>) -> Flow {
 /// COMMAND DOCS [name ...]
 pub(super) fn docs(core: &mut Core, call: &Call<'_>) -> Flow {
     core.reply(call.index, |reply| {
-        command_docs::docs(reply, call.len(), |at| call.arg(at))
+        command_docs::docs(reply, call.len(), |at| call.arg(at));
     })
 }
 
@@ -42,7 +42,7 @@ pub(super) fn help(core: &mut Core, call: &Call<'_>) -> Flow {
 /// COMMAND INFO [name ...]
 pub(super) fn info(core: &mut Core, call: &Call<'_>) -> Flow {
     core.reply(call.index, |reply| {
-        command_docs::infos(reply, call.len(), |at| call.arg(at))
+        command_docs::infos(reply, call.len(), |at| call.arg(at));
     })
 }
 
