@@ -221,6 +221,7 @@ pub(crate) fn describe(client: &Connection, thread: usize, now: u64) -> String {
     let (pending, capacity) = client.pending.as_ref().map_or((0, 0), |pending| {
         (pending.rest().len(), pending.bytes.capacity())
     });
+    let (pending, capacity) = (pending + client.own_bytes, capacity + client.own_bytes);
     let unsent = client.replies.unsent().len();
     let memory = size_of::<Connection>() + capacity + client.replies.memory();
     let mut line = String::with_capacity(400);

@@ -158,6 +158,8 @@ pub(crate) struct Connection {
     pub(crate) over_soft_limit_since: Option<u64>,
     /// Commands that may be unanswered, judged by the size of the latest replies.
     window: u32,
+    /// Bytes of the command under way while it looks at its own connection.
+    pub(crate) own_bytes: usize,
     /// Row name of the last command, `NULL` if none.
     pub(crate) last_command: &'static str,
 }
@@ -187,6 +189,7 @@ impl Connection {
             active: now,
             over_soft_limit_since: None,
             window: limits::MAX_IN_FLIGHT,
+            own_bytes: 0,
             last_command: "NULL",
         }
     }

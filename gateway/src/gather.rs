@@ -11,6 +11,7 @@
 
 use proto::catalogue::Merge;
 
+use crate::scan::Scan;
 use crate::steps::Steps;
 
 /// What happens when all parts are there.
@@ -18,8 +19,8 @@ use crate::steps::Steps;
 pub(crate) enum Finish {
     /// The parts are joined. For `Merge::Zip`, `order` holds the part (from 0) of each key.
     Join { merge: Merge, order: Vec<u8> },
-    /// One part: a page of SCAN whose cursor may have to move on to the next worker.
-    Cursor { slot: u16 },
+    /// One part: a page of SCAN, which may go on with the next worker.
+    Cursor(Box<Scan>),
     /// The command goes on with its next step.
     Step(Box<Steps>),
     /// The reply is of no interest (CLIENT REPLY OFF).
@@ -100,7 +101,7 @@ impl Gather {
     pub(crate) fn steps(&self) -> Option<&Steps> {
         match &self.finish {
             Finish::Step(steps) => Some(steps),
-            Finish::Join { .. } | Finish::Cursor { .. } | Finish::Drop => None,
+            Finish::Join { .. } | Finish::Cursor(_) | Finish::Drop => None,
         }
     }
 

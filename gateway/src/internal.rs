@@ -119,7 +119,10 @@ impl Core {
         let joined = match &gather.finish {
             Finish::Drop => Ok(()),
             Finish::Join { merge, order } => gather.join(*merge, order, &mut reply),
-            Finish::Cursor { slot } => self.next_page(*slot, gather.part(0), &mut reply),
+            Finish::Cursor(_) => {
+                self.pool.give(reply);
+                return self.next_page(ticket, *gather);
+            }
             Finish::Step(_) => {
                 self.pool.give(reply);
                 return self.next_step(ticket, gather);

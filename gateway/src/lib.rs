@@ -40,6 +40,7 @@ mod order;
 mod process;
 mod reading;
 mod router;
+mod scan;
 mod shared;
 mod sockets;
 mod stash;

@@ -307,6 +307,13 @@ impl Core {
             "possible attack: a client sent an HTTP request (a web page may have made a browser do \
              that); connection closed"
         );
+        // Nothing that waits to be sent is, either.
+        let Self {
+            connections, pool, ..
+        } = self;
+        if let Some(connection) = connections.get_mut(index as usize).and_then(Option::as_mut) {
+            connection.replies.clear(pool);
+        }
         self.close_now(index);
         true
     }

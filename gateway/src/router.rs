@@ -21,12 +21,12 @@ use proto::frame::{
     REQUEST_HEADER_BYTES, RequestHeader, RequestKind, flags as frame_flags, request_len,
     write_request,
 };
-use proto::slot::{SLOT_COUNT, slot_of};
+use proto::slot::slot_of;
 
 use crate::call::Call;
 use crate::connection::{Connection, Wait};
 use crate::core::{Core, Flow};
-use crate::gather::{BadPart, Finish, Gather, array, bulk, push_header, reply_len};
+use crate::gather::{Finish, Gather};
 use crate::lanes::NoRoom;
 use crate::transfer::Transfer;
 
@@ -343,59 +343,9 @@ impl Core {
         self.after_parts(call.index)
     }
 
-    /// A page of SCAN. The cursor names the slot where it goes on.
-    fn scan(&mut self, call: &Call<'_>, command: StorageCommand) -> Flow {
-        let Some(cursor) = proto::cursor::parse(call.arg(1)) else {
-            return self.error(call.index, &CommandError::InvalidCursor);
-        };
-        let slot = proto::cursor::slot(cursor);
-        let worker = self.lanes.owner(slot);
-        if !self.lanes.is_usable(worker) {
-            return self.unavailable(call.index, worker);
-        }
-        let Some(header) = self.gather(call, command, 1, Finish::Cursor { slot }) else {
-            return Flow::Stop;
-        };
-        self.send_or_keep(worker, RequestHeader { slot, ..header }, call.args(1));
-        self.after_parts(call.index)
-    }
-
-    /// Passes on a page of SCAN from the worker that owns `slot`; behind its last slot the cursor goes
-    /// on with the next worker.
-    pub(crate) fn next_page(
-        &self,
-        slot: u16,
-        page: &[u8],
-        reply: &mut Vec<u8>,
-    ) -> Result<(), BadPart> {
-        if page.first() == Some(&b'-') {
-            reply.extend_from_slice(page);
-            return Ok(());
-        }
-        let (kind, count, elements) = array(page).ok_or(BadPart)?;
-        let len = reply_len(elements).ok_or(BadPart)?;
-        let text = bulk(elements).flatten().ok_or(BadPart)?;
-        let mut cursor = proto::number::parse_u64(text).ok_or(BadPart)?;
-        let end = self.lanes.end_of_range(slot);
-        if cursor == 0 || proto::cursor::slot(cursor) > end {
-            cursor = if end + 1 < SLOT_COUNT {
-                proto::cursor::start_of(end + 1)
-            } else {
-                0
-            };
-        }
-        push_header(reply, kind, count);
-        let text = cursor.to_string();
-        push_header(reply, b'$', i64::try_from(text.len()).unwrap_or_default());
-        reply.extend_from_slice(text.as_bytes());
-        reply.extend_from_slice(b"\r\n");
-        reply.extend_from_slice(elements.get(len..).ok_or(BadPart)?);
-        Ok(())
-    }
-
     /// Takes the next place in the order of replies for a command with `parts` parts; returns the
     /// header of its first part.
-    fn gather(
+    pub(crate) fn gather(
         &mut self,
         call: &Call<'_>,
         command: StorageCommand,
@@ -443,7 +393,7 @@ impl Core {
     }
 
     /// The connection stops if one of the parts could not be sent at once.
-    fn after_parts(&mut self, index: u32) -> Flow {
+    pub(crate) fn after_parts(&mut self, index: u32) -> Flow {
         if self.lanes.wants_flush() {
             self.lanes.flush();
         }

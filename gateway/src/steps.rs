@@ -310,17 +310,13 @@ impl Core {
     }
 
     fn bit_operation(&self, call: &Call<'_>) -> Result<(Vec<Request>, Steps), CommandError> {
-        const KNOWN: [&str; 8] = ["AND", "OR", "XOR", "NOT", "DIFF", "DIFF1", "ANDOR", "ONE"];
+        const KNOWN: [&str; 4] = ["AND", "OR", "XOR", "NOT"];
         let Some(known) = KNOWN.iter().find(|name| call.is(1, name)) else {
             return Err(CommandError::Syntax);
         };
         let sources: Vec<Bytes> = call.args(3).map(<[u8]>::to_vec).collect();
-        match *known {
-            "NOT" if sources.len() != 1 => return Err(CommandError::BitopNot),
-            "DIFF" | "DIFF1" | "ANDOR" if sources.len() < 2 => {
-                return Err(CommandError::BitopNeedsTwo);
-            }
-            _ => {}
+        if *known == "NOT" && sources.len() != 1 {
+            return Err(CommandError::BitopNot);
         }
         let (requests, order) = self.by_worker(STRINGS, &sources, 1);
         let (operation, to) = (call.arg(1).to_vec(), call.arg(2).to_vec());

@@ -39,21 +39,39 @@ pub(super) fn id(core: &mut Core, call: &Call<'_>) -> Flow {
 
 /// CLIENT INFO
 pub(super) fn info(core: &mut Core, call: &Call<'_>) -> Flow {
+    note_own_bytes(core, call);
     let Some(connection) = core.get(call.index) else {
         return Flow::Stop;
     };
     let line = clients::describe(connection, core.thread, core.now.millis);
+    forget_own_bytes(core, call);
     core.reply(call.index, |reply| reply.verbatim("txt", line.as_bytes()))
 }
 
 /// CLIENT LIST [TYPE kind | ID id ...]
 pub(super) fn list(core: &mut Core, call: &Call<'_>) -> Flow {
+    note_own_bytes(core, call);
     match ListFilter::parse(call) {
         Ok(filter) => {
             core.ask_all(call.index, Question::List(filter), Reply::Lines);
+            forget_own_bytes(core, call);
             Flow::Stop
         }
         Err(error) => core.error(call.index, &error),
+    }
+}
+
+/// The command itself is in the query buffer while it is answered.
+fn note_own_bytes(core: &mut Core, call: &Call<'_>) {
+    let end = call.spans.last().map_or(0, |span| span.1 as usize);
+    if let Some(connection) = core.get_mut(call.index) {
+        connection.own_bytes = end + 2;
+    }
+}
+
+fn forget_own_bytes(core: &mut Core, call: &Call<'_>) {
+    if let Some(connection) = core.get_mut(call.index) {
+        connection.own_bytes = 0;
     }
 }
 
