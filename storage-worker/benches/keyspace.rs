@@ -11,7 +11,7 @@ use proto::slot::slot_of;
 use proto::time::UnixMillis;
 use shm::arena::{Arena, Mapping, create_memory, default_capacity};
 use storage_worker::keyspace::{
-    Access, Expiry, Key, Keyspace, StringRef, StringValue, fingerprint,
+    Access, EvictionPolicy, Expiry, Key, Keyspace, StringRef, StringValue, fingerprint,
 };
 
 const SEED: u64 = 0x0123_4567_89ab_cdef;
@@ -33,6 +33,9 @@ fn main() {
     if runs("lookup") {
         lookups(1_000_000, 256);
         lookups(5_000_000, 64);
+    }
+    if runs("writes") {
+        writes();
     }
     if runs("slices") {
         slices();
@@ -252,6 +255,51 @@ fn lookup_round(keyspace: &mut Keyspace, keys: usize, work: Work) -> u64 {
         std::hint::black_box(&out);
     }
     start.elapsed().as_nanos() as u64 / LOOKUPS as u64
+}
+
+/// Time per call of things that change keys, in the mean.
+fn writes() {
+    const KEYS: usize = 1_000_000;
+    const CALLS: usize = 300_000;
+    println!("writes in ns, {KEYS} keys with values of 64, without prefetching");
+    let mut subject = subject(true);
+    let keyspace = &mut subject.keyspace;
+    (0..KEYS).for_each(|number| set(keyspace, number, &[b'x'; 64], Expiry::Clear));
+    let mut next = sequence(KEYS);
+    let mut time = |title: &str, call: &mut dyn FnMut(&mut Keyspace, usize)| {
+        let start = Instant::now();
+        (0..CALLS).for_each(|_| call(keyspace, next()));
+        let each = start.elapsed().as_nanos() as usize / CALLS;
+        println!("  {title}: {each}");
+    };
+    time("same length", &mut |keyspace, number| {
+        set(keyspace, number, &[b'y'; 64], Expiry::Clear);
+    });
+    time("another length", &mut |keyspace, number| {
+        set(keyspace, number, &[b'y'; 90], Expiry::Clear);
+    });
+    time("with an expiry", &mut |keyspace, number| {
+        let at = Expiry::At(NOW.plus(1000 + number as u64));
+        set(keyspace, number, &[b'y'; 64], at);
+    });
+    time("another expiry", &mut |keyspace, number| {
+        let name = name(number, false);
+        keyspace.set_expiry(&key(&name), Some(NOW.plus(500_000 + number as u64)));
+    });
+    let mut random = sequence(usize::MAX);
+    let mut random = move || random() as u64;
+    for policy in [
+        EvictionPolicy::AllKeysRandom,
+        EvictionPolicy::AllKeysLru,
+        EvictionPolicy::VolatileLru,
+        EvictionPolicy::VolatileTtl,
+    ] {
+        time(&format!("eviction, {policy:?}"), &mut |keyspace, number| {
+            if number & 7 == 0 {
+                keyspace.evict_one(policy, 5, NOW, &mut random);
+            }
+        });
+    }
 }
 
 /// Runs `slice` until it says that nothing is left; prints how long the slices took.

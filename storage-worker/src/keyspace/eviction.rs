@@ -3,12 +3,12 @@
 //! As in Redis, a victim is chosen from samples: each round draws some random keys and keeps the best
 //! candidates so far in a small pool, so that the choice gets better with every round. The pool is in
 //! the process' own memory and knows keys by hash; one that is gone or has been used since is passed
-//! over or judged anew.
+//! over.
 
 use proto::time::UnixMillis;
 
 use super::clock::{self, ClockMode};
-use super::dictionary::Place;
+use super::dictionary::{Place, prefetch};
 use super::entry::Entry;
 use super::{Key, Keyspace, hash};
 
@@ -93,6 +93,8 @@ struct Candidate {
 pub(super) struct Pool {
     candidates: Vec<Candidate>,
     policy: Option<EvictionPolicy>,
+    /// Room for the keys of a round; empty between two.
+    sampled: Vec<(u16, Entry)>,
 }
 
 impl Pool {
@@ -106,6 +108,12 @@ impl Pool {
             self.policy = Some(policy);
             self.clear();
         }
+    }
+
+    /// Whether a candidate with this score would be kept.
+    fn wants(&self, score: u64) -> bool {
+        let lowest = self.candidates.first();
+        self.candidates.len() < POOL || lowest.is_some_and(|lowest| lowest.score < score)
     }
 
     fn offer(&mut self, candidate: Candidate) {
@@ -141,7 +149,9 @@ impl Keyspace {
             return None;
         }
         let (db, slot, hash, place) = if policy.is_random() {
-            let (db, entry) = self.sample(policy, &mut random)?;
+            let mut sampled = Vec::with_capacity(1);
+            self.sample_some(policy, 1, &mut random, &mut sampled);
+            let (db, entry) = sampled.pop()?;
             self.locate(db, entry)?
         } else {
             self.pool.use_for(policy);
@@ -165,20 +175,35 @@ impl Keyspace {
         samples: usize,
         random: &mut impl FnMut() -> u64,
     ) -> Option<(u16, u16, u64, Place)> {
+        let mut sampled = std::mem::take(&mut self.pool.sampled);
+        let mut victim = None;
         for _ in 0..ROUNDS {
             self.sample_soonest(policy);
-            for _ in 0..samples.max(1) {
-                let (db, entry) = self.sample(policy, random)?;
+            sampled.clear();
+            self.sample_some(policy, samples.max(1), random, &mut sampled);
+            for &(db, entry) in &sampled {
                 self.offer(policy, db, entry);
             }
-            while let Some(candidate) = self.pool.candidates.pop() {
-                let Some(place) = self.place_by_hash(candidate) else {
-                    continue;
-                };
-                let entry = Entry::new(place.element());
-                if policy.is_volatile() && !entry.has_expiry() {
-                    continue;
-                }
+            victim = self.best_of_pool(policy);
+            if victim.is_some() || sampled.is_empty() {
+                break;
+            }
+        }
+        sampled.clear();
+        self.pool.sampled = sampled;
+        victim
+    }
+
+    /// Takes the best candidate out of the pool that is still what it was.
+    fn best_of_pool(&mut self, policy: EvictionPolicy) -> Option<(u16, u16, u64, Place)> {
+        while let Some(candidate) = self.pool.candidates.pop() {
+            let Some(place) = self.place_by_hash(candidate) else {
+                continue;
+            };
+            let entry = Entry::new(place.element());
+            let is_spared = policy.is_volatile() && !entry.has_expiry();
+            // A lower score than before: it was used, or its expiry moved.
+            if !is_spared && self.score(policy, entry) >= candidate.score {
                 return Some((candidate.db, candidate.slot, candidate.hash, place));
             }
         }
@@ -186,8 +211,11 @@ impl Keyspace {
     }
 
     fn offer(&mut self, policy: EvictionPolicy, db: u16, entry: Entry) {
-        let name = entry.key();
         let score = self.score(policy, entry);
+        if !self.pool.wants(score) {
+            return;
+        }
+        let name = entry.key();
         let slot = proto::slot::slot_of(name);
         self.pool.offer(Candidate {
             score,
@@ -195,6 +223,35 @@ impl Keyspace {
             db,
             slot,
         });
+    }
+
+    /// Draws about `samples` keys that the policy may evict, and asks for their memory. Finding a
+    /// random slot costs more than finding a key in it, so a slot with many keys gives several:
+    /// which keys share a slot says nothing about their use.
+    fn sample_some(
+        &mut self,
+        policy: EvictionPolicy,
+        samples: usize,
+        random: &mut impl FnMut() -> u64,
+        sampled: &mut Vec<(u16, Entry)>,
+    ) {
+        while sampled.len() < samples {
+            let Some(db) = self.sample_database(policy, random) else {
+                return;
+            };
+            let before = sampled.len();
+            if policy.is_volatile() {
+                let entry = self.wheel(db).and_then(|wheel| wheel.random(&mut *random));
+                sampled.extend(entry.map(|entry| (db, entry)));
+            } else if let Some(dictionary) = self.random_dictionary(db, random) {
+                let here = (dictionary.len() / 8 + 1).min(samples - before);
+                let entries = (0..here).filter_map(|_| dictionary.random(&mut *random));
+                sampled.extend(entries.map(|element| (db, Entry::new(element))));
+            }
+            for (_, entry) in &sampled[before..] {
+                prefetch(entry.object().as_ptr());
+            }
+        }
     }
 
     /// For `volatile-ttl` the wheel knows better than samples do.
@@ -220,34 +277,28 @@ impl Keyspace {
         }
     }
 
-    /// A random key of all databases that the policy may evict.
-    fn sample(
-        &mut self,
+    /// A database with the chance of its number of keys that the policy may evict.
+    fn sample_database(
+        &self,
         policy: EvictionPolicy,
         random: &mut impl FnMut() -> u64,
-    ) -> Option<(u16, Entry)> {
-        let count = self.database_count() as u16;
-        let volatile = policy.is_volatile();
-        let keys = |keyspace: &Keyspace, db| {
-            if volatile {
-                keyspace.expires(db)
+    ) -> Option<u16> {
+        let keys = |db: usize| {
+            let database = self.database(db);
+            if policy.is_volatile() {
+                database.expires
             } else {
-                keyspace.len(db)
+                database.keys
             }
         };
-        let all: u64 = (0..count).map(|db| keys(self, db)).sum();
+        let databases = 0..self.database_count();
+        let all: u64 = databases.clone().map(keys).sum();
         let mut left = u64::try_from((u128::from(random()) * u128::from(all)) >> 64).ok()?;
-        for db in 0..count {
-            let here = keys(self, db);
-            if left < here {
-                let entry = if volatile {
-                    self.wheel(db)?.random(random)
-                } else {
-                    self.random_entry(db, random)
-                };
-                return entry.map(|entry| (db, entry));
+        for db in databases {
+            if left < keys(db) {
+                return u16::try_from(db).ok();
             }
-            left -= here;
+            left -= keys(db);
         }
         None
     }

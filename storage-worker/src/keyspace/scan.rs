@@ -12,7 +12,7 @@
 use proto::cursor;
 use proto::time::UnixMillis;
 
-use super::dictionary::Position;
+use super::dictionary::{Dictionary, Position};
 use super::entry::{Entry, ValueKind};
 use super::{GROUP, Keyspace, SLOTS, SlotTable, pointer};
 
@@ -126,7 +126,17 @@ impl Keyspace {
     }
 
     /// A random entry, dead or alive: a slot with the chance of its number of keys, then one of it.
-    pub(super) fn random_entry(&self, db: u16, random: &mut impl FnMut() -> u64) -> Option<Entry> {
+    fn random_entry(&self, db: u16, random: &mut impl FnMut() -> u64) -> Option<Entry> {
+        let dictionary = self.random_dictionary(db, random)?;
+        dictionary.random(random).map(Entry::new)
+    }
+
+    /// The dictionary of a slot, with the chance of its number of keys.
+    pub(super) fn random_dictionary(
+        &self,
+        db: u16,
+        random: &mut impl FnMut() -> u64,
+    ) -> Option<&Dictionary> {
         let database = self.existing(db)?;
         let slots = pointer::<SlotTable>(database.slots)?;
         // SAFETY: as in `scan`.
@@ -141,7 +151,7 @@ impl Keyspace {
             for dictionary in &slots.dictionaries[group * GROUP..(group + 1) * GROUP] {
                 let keys = dictionary.len() as u64;
                 if left < keys {
-                    return dictionary.random(random).map(Entry::new);
+                    return Some(dictionary);
                 }
                 left -= keys;
             }

@@ -371,6 +371,58 @@ fn a_successor_goes_on_where_the_predecessor_stopped() {
     assert_eq!(keyspace.check_invariants(), Ok(()));
 }
 
+/// Names the memory of the other process in the test below.
+const MEMORY: &str = "KEYSPACE_TEST_MEMORY";
+
+/// The test runs itself once more as another process, which fills a keyspace and dies on the spot;
+/// then it goes on with what that one left.
+#[test]
+fn the_keyspace_outlives_the_process_that_filled_it() {
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+    use std::process::{Command, Stdio};
+
+    let index = 60;
+    if let Ok(path) = std::env::var(MEMORY) {
+        let memory = File::options().read(true).write(true).open(path).unwrap();
+        let (mapping, _) = Mapping::attach(memory.into(), index, fingerprint()).unwrap();
+        mapping.enter();
+        let mut keyspace = Keyspace::create(16, SEED);
+        keyspace.set_now(NOW);
+        fill(&mut keyspace, 20_000, b"value", Expiry::At(NOW.plus(1000)));
+        keyspace.append(&key(5, b"big"), &[1; 100_000]);
+        std::process::abort();
+    }
+    let memory = create_memory("test-keyspace", 8 << 30).unwrap();
+    let path = format!("/proc/{}/fd/{}", std::process::id(), memory.as_raw_fd());
+    let ended = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "keyspace::tests::the_keyspace_outlives_the_process_that_filled_it",
+        ])
+        .env(MEMORY, path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert_eq!(ended.code(), None, "it was ended by a signal");
+
+    let (mapping, origin) = Mapping::attach(memory, index, fingerprint()).unwrap();
+    assert_eq!(origin, Origin::Found);
+    mapping.enter();
+    let mut keyspace = Keyspace::attach().unwrap();
+    assert_eq!(keyspace.check_invariants(), Ok(()));
+    assert_eq!((keyspace.len(0), keyspace.len(5)), (20_000, 1));
+    assert_eq!(
+        get(&mut keyspace, b"key:000000012345", NOW).unwrap(),
+        b"value"
+    );
+    assert_eq!(keyspace.append(&key(5, b"big"), b"more"), 100_004);
+    keyspace.expire_slice(NOW.plus(1001), 100_000);
+    assert_eq!(keyspace.len(0), 0);
+    assert_eq!(keyspace.check_invariants(), Ok(()));
+}
+
 fn fill_db(keyspace: &mut Keyspace, db: u16, count: usize) {
     for number in 0..count {
         let name = number.to_string();
