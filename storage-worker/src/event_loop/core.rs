@@ -116,6 +116,9 @@ impl Core {
         self.now = self.clock.now();
         self.engine.keyspace.set_now(self.now);
         self.tally.flush(self.party.counters(), elapsed);
+        let (hits, misses) = self.engine.keyspace.take_lookups();
+        self.add(WorkerCounter::KeyspaceHits, hits);
+        self.add(WorkerCounter::KeyspaceMisses, misses);
         if self.changed != 0 {
             self.update_counts();
         }

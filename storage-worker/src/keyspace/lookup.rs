@@ -66,12 +66,18 @@ impl Keyspace {
     #[inline]
     pub fn find(&mut self, key: &Key<'_>, now: UnixMillis, access: Access) -> Option<Found<'_>> {
         self.now = now;
-        let place = self.place_of(key)?;
+        let is_read = u64::from(access != Access::Write);
+        let Some(place) = self.place_of(key) else {
+            self.counters.misses += is_read;
+            return None;
+        };
         let entry = Entry::new(place.element());
         if self.is_dead(entry) {
+            self.counters.misses += is_read;
             self.expire_bracketed(key, place);
             return None;
         }
+        self.counters.hits += is_read;
         if access != Access::Peek {
             self.touch(entry);
         }

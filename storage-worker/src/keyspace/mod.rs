@@ -205,6 +205,10 @@ pub struct KeyspaceCounters {
     pub evicted: u64,
     /// Keys freed in the background.
     pub lazily_freed: u64,
+    /// Lookups for reading that found their key.
+    pub hits: u64,
+    /// Lookups for reading that did not.
+    pub misses: u64,
 }
 
 /// Handle of the keyspace in the arena that this thread has entered. See the module.
@@ -379,6 +383,16 @@ impl Keyspace {
     #[must_use]
     pub fn counters(&self) -> KeyspaceCounters {
         self.counters
+    }
+
+    /// Hits and misses of lookups for reading since the last call.
+    #[inline]
+    pub fn take_lookups(&mut self) -> (u64, u64) {
+        let counters = &mut self.counters;
+        (
+            std::mem::take(&mut counters.hits),
+            std::mem::take(&mut counters.misses),
+        )
     }
 
     #[inline]
