@@ -167,11 +167,11 @@ impl Keyspace {
         let Some(wheel) = self.wheel(db) else {
             return 0;
         };
-        let ttl = |entry: Entry| entry.expiry().map_or(0, |at| at.since(now));
-        let sum: u64 = (0..SAMPLES)
+        // Divided before they are added: times to live may be as long as numbers go.
+        let share = |entry: Entry| entry.expiry().map_or(0, |at| at.since(now)) / SAMPLES;
+        (0..SAMPLES)
             .filter_map(|_| wheel.random(&mut random))
-            .map(ttl)
-            .sum();
-        sum / SAMPLES
+            .map(share)
+            .sum()
     }
 }
