@@ -13,6 +13,7 @@
 )]
 
 #[path = "../tests/support/segments.rs"]
+#[allow(dead_code, reason = "a benchmark needs only some of it")]
 mod segments;
 
 use proto::catalogue::StorageCommand;
