@@ -5,7 +5,7 @@
 //! batches and drops the replies. Printed is the processor time of the worker's thread per command,
 //! from the kernel's accounting, so sleeping does not count. `WORKER_BENCH_KEYS` sets the number
 //! of keys (1 million unless set), values have 256 bytes.
-#![expect(
+#![allow(
     missing_docs,
     clippy::unwrap_used,
     clippy::print_stdout,
