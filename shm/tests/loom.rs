@@ -206,10 +206,10 @@ fn news_taken_is_never_lost() {
         let mut next = 0;
         while next < 2 {
             bell.prepare_sleep();
-            if !news.any() {
-                bell.wait(None);
-            } else {
+            if news.any() {
                 bell.cancel_sleep();
+            } else {
+                bell.wait(None);
             }
             if news.take(0) {
                 read(&mut inn, &mut next);

@@ -14,7 +14,7 @@ use std::cell::UnsafeCell;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use loom::cell::UnsafeCell as Tracked;
+use loom::cell::UnsafeCell as TrackedUnsafeCell;
 
 use super::{Line, RingConsumer, RingControl, RingMemory, RingProducer};
 use crate::sync::AtomicU64;
@@ -24,7 +24,7 @@ use crate::sync::AtomicU64;
 pub(crate) struct HeapMemory {
     control: RingControl,
     data: UnsafeCell<Box<[u8]>>,
-    words: Box<[Tracked<()>]>,
+    words: Box<[TrackedUnsafeCell<()>]>,
     capacity: usize,
 }
 
@@ -53,7 +53,9 @@ pub fn ring(capacity: usize) -> (RingProducer, RingConsumer) {
             want_space: line(),
         },
         data: UnsafeCell::new(vec![0; 2 * capacity].into_boxed_slice()),
-        words: (0..capacity / 8).map(|_| Tracked::new(())).collect(),
+        words: (0..capacity / 8)
+            .map(|_| TrackedUnsafeCell::new(()))
+            .collect(),
         capacity,
     });
     let producer = RingProducer::attach(memory(&keep), None);
