@@ -64,6 +64,8 @@ pub(crate) struct Lane {
     /// Requests too big for one frame, sent in turn.
     transfers: VecDeque<Transfer>,
     dirty: bool,
+    /// The worker keeps dying; its successor comes after a delay.
+    is_down: bool,
 }
 
 /// Why a frame could not be written.
@@ -193,6 +195,7 @@ impl Lanes {
             waiting: VecDeque::new(),
             transfers: VecDeque::new(),
             dirty: false,
+            is_down: false,
         };
         if let Some(place) = self.lanes.get_mut(worker) {
             *place = Some(lane);
@@ -215,11 +218,27 @@ impl Lanes {
         orphans
     }
 
-    /// Whether commands for `worker` can be taken: it has a lane and is not known to be down.
+    /// Whether commands for `worker` can be taken. A worker that has died and comes back at once counts:
+    /// its requests wait in the ring. One that keeps dying does not.
     #[inline]
     pub(crate) fn is_usable(&self, worker: usize) -> bool {
-        self.lane(worker)
-            .is_some_and(|lane| lane.parts.worker.state() != shm::PartyState::Down as u32)
+        self.lane(worker).is_some_and(|lane| !lane.is_down)
+    }
+
+    /// The supervisor says that `worker` is down for longer, or that it is not. Who waits for room in
+    /// its ring is returned, to be told.
+    pub(crate) fn set_down(&mut self, worker: usize, is_down: bool) -> Vec<Who> {
+        let Some(lane) = self.lane_mut(worker) else {
+            return Vec::new();
+        };
+        lane.is_down = is_down;
+        let told = if is_down {
+            lane.waiting.drain(..).collect()
+        } else {
+            Vec::new()
+        };
+        self.count_blocked();
+        told
     }
 
     #[inline]
@@ -238,7 +257,7 @@ impl Lanes {
         let Some(lane) = self.lanes.get_mut(worker).and_then(Option::as_mut) else {
             return Err(NoRoom::Gone);
         };
-        if lane.parts.worker.state() == shm::PartyState::Down as u32 {
+        if lane.is_down {
             return Err(NoRoom::Gone);
         }
         if len > lane.parts.requests.largest() {

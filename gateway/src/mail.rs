@@ -26,6 +26,8 @@ pub(crate) enum Letter {
         worker: usize,
         parts: Box<LaneParts>,
     },
+    /// A worker keeps dying and comes back after a delay, or it is there again.
+    Down { worker: usize, is_down: bool },
     /// The link is gone for good.
     Detach { link: u32 },
     /// Settings and slots in force from now on; acknowledged through the counter.
@@ -176,6 +178,13 @@ impl Core {
             Letter::Attach { worker, parts } => {
                 self.lanes.attach(worker, *parts);
                 self.look_everywhere = true;
+            }
+            Letter::Down { worker, is_down } => {
+                for who in self.lanes.set_down(worker, is_down) {
+                    if self.find_mut(who).is_some() {
+                        self.resume(who.index);
+                    }
+                }
             }
             Letter::Detach { link } => self.detach(link),
             Letter::Live { live, slots, seen } => {

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use proto::counters::GatewayCounter;
 use proto::registry::{Registry, SlotRange};
-use runtime::{AttachLink, Child, ChildEvent, Descriptor, FromChild, PartyId, Role};
+use runtime::{AttachLink, Child, ChildEvent, Descriptor, FromChild, PartyId, PeerState, Role};
 use shm::{Bell, LinkSegment, Party, PartyState};
 
 use crate::core::Core;
@@ -250,6 +250,12 @@ impl Process {
             }
             ChildEvent::PeerState { party, state, .. } => {
                 tracing::info!(%party, ?state, "a peer changed its state");
+                if party.role == Role::StorageWorker {
+                    let (worker, is_down) = (party.index as usize, state == PeerState::Down);
+                    for mailbox in &self.shared.mailboxes {
+                        mailbox.post(Letter::Down { worker, is_down });
+                    }
+                }
             }
             ChildEvent::Registry {
                 version,

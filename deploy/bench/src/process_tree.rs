@@ -95,6 +95,12 @@ pub(crate) fn members(root: i32) -> Vec<i32> {
     descendants(root, &processes)
 }
 
+/// Whether `pid` exists and has not ended; one that only waits to be reaped has.
+pub(crate) fn is_alive(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.is_ok_and(|line| !line.contains(") Z "))
+}
+
 /// CPU time of every thread of a tree at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CpuSample {
@@ -207,7 +213,8 @@ mod tests {
         }
         assert!(CpuSample::take(me).since(&before) > Duration::from_millis(5));
         assert!(resident_bytes(me) > 100_000);
-        assert!(members(me).contains(&me));
+        assert!(members(me).contains(&me) && is_alive(me));
+        assert!(!is_alive(i32::MAX));
     }
 
     #[test]

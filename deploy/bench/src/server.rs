@@ -280,12 +280,14 @@ impl Drop for Server {
             }
             thread::sleep(Duration::from_millis(10));
         }
-        // Children that outlived their parent in spite of SIGTERM: none may stay behind.
+        // Children that outlived their parent in spite of SIGTERM: none may stay behind, and their
+        // port must be free again.
         for pid in members.into_iter().skip(1) {
-            if Path::new(&format!("/proc/{pid}")).exists()
-                && is_orphan_of_ours(pid, &self.directory)
-            {
+            if is_orphan_of_ours(pid, &self.directory) {
                 signal([pid], Signal::SIGKILL);
+                while process_tree::is_alive(pid) && begin.elapsed() < 2 * STOP_MAX {
+                    thread::sleep(Duration::from_millis(1));
+                }
             }
         }
         self.interrupt.remove(root);
