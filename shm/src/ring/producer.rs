@@ -37,7 +37,8 @@ impl RingProducer {
         let (head, published) = published_positions(control, memory.capacity)?;
         let limit = head + memory.capacity;
         let tail = published.max(resume.unwrap_or(0));
-        if tail > limit || !is_aligned(tail) {
+        // Not aligned if a frame was open at the last commit: whoever resumes closes it first.
+        if tail > limit {
             return Err(ShmError::CorruptPosition {
                 what: "position to resume writing at",
                 found: tail,
