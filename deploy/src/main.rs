@@ -101,6 +101,16 @@ fn run_tool(tool: Tool) -> Result<ExitCode, Failure> {
     }
 }
 
+/// A thread that panics takes its process with it, also where a build unwinds: what is left would neither serve
+/// nor be replaced.
+fn end_on_any_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        report(info);
+        std::process::abort();
+    }));
+}
+
 /// A process of a role: takes over its plan, works, and says why it ends.
 fn run_role(
     name: &str,
@@ -111,6 +121,7 @@ fn run_role(
             "{name}: {error} (it is started by the supervisor only)"
         ))
     })?;
+    end_on_any_panic();
     match run(child) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) => {

@@ -13,6 +13,7 @@ use runtime::Role;
 
 use super::figures::ratio;
 use super::{Report, line, zeros};
+use crate::shared::Page;
 
 impl Report {
     pub(super) fn stats(&self, out: &mut String) {
@@ -252,11 +253,18 @@ impl Report {
             }
             let expires = level(DatabaseCounter::Expires);
             // The average over workers, each weighted by its keys with an expiry.
-            let weighted = self.sum(Role::StorageWorker, |page| {
+            let share = |page: &Page| {
                 let of = |counter| page.level(worker_page::database(database, counter));
-                of(DatabaseCounter::Expires).saturating_mul(of(DatabaseCounter::AverageTtlMillis))
+                let weight = of(DatabaseCounter::Expires);
+                u128::from(weight) * u128::from(of(DatabaseCounter::AverageTtlMillis))
+            };
+            let weighted: u128 = self.shared.with_pages(|pages| {
+                let workers = pages
+                    .iter()
+                    .filter(|page| page.id.role == Role::StorageWorker);
+                workers.map(share).sum()
             });
-            let ttl = weighted.checked_div(expires).unwrap_or(0);
+            let ttl = weighted.checked_div(u128::from(expires)).unwrap_or(0);
             let sub = level(DatabaseCounter::KeysWithExpiringFields);
             let _ = write!(
                 out,
