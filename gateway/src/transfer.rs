@@ -87,6 +87,9 @@ impl Transfer {
             kind: RequestKind::RequestPart,
             argc: u32::try_from(self.total).unwrap_or(u32::MAX),
             part: u32::try_from(self.offset).unwrap_or(u32::MAX),
+            // The piece has no key: its slot tells which part of a split command the request is, for
+            // a worker that refuses it without having seen its beginning.
+            slot: u16::try_from(self.header.part).unwrap_or_default(),
             ..self.header
         };
         let Some((head, body)) = out.split_first_chunk_mut::<REQUEST_HEADER_BYTES>() else {

@@ -241,3 +241,27 @@ fn a_value_that_travels_in_pieces_survives_the_death_of_its_reader() {
         assert_eq!(watcher.run("GET here").render(), "\"still\"");
     }
 }
+
+/// The last piece of a large request is refused by a worker that never saw the first: the error must
+/// find its command, also when that is one part of a command over several workers.
+#[test]
+fn a_large_write_that_killed_its_worker_is_answered() {
+    let value = vec![b'v'; 8_000_000];
+    for workers in [1, 2] {
+        let setup = Setup::sirocco(sirocco!(), workers).dying_at("write-begun:1");
+        let server = setup.start();
+        let mut client = server.connect();
+        let mut words: Vec<&[u8]> = vec![b"MSET"];
+        for key in [b"a", b"b", b"c", b"d"] {
+            words.extend([key.as_slice(), value.as_slice()]);
+        }
+        let reply = client.call(&words).expect("a reply");
+        assert!(
+            reply.render().contains("outcome unknown"),
+            "{workers} workers: {}",
+            reply.render()
+        );
+        assert_eq!(client.run("PING").render(), "+PONG");
+        assert_eq!(announced_losses(&server), workers);
+    }
+}

@@ -464,7 +464,12 @@ impl Runner<'_> {
         body: &[u8],
     ) -> Result<Ran, LinkError> {
         if header.flags & flags::EXECUTED != 0 {
-            return Ok(self.refuse(header, &CommandError::OutcomeUnknown));
+            // `part` of a piece is its place in the request; the reply needs the request's own part.
+            let request = RequestHeader {
+                part: u32::from(header.slot),
+                ..*header
+            };
+            return Ok(self.refuse(&request, &CommandError::OutcomeUnknown));
         }
         match assembly.accept(header, body) {
             Assembled::Nothing => {

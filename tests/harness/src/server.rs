@@ -63,6 +63,8 @@ pub struct Setup {
     pub settings: Vec<(String, String)>,
     /// Lines of the configuration file.
     pub file: Vec<String>,
+    /// Protocol step at which the first process of each storage worker kills itself (`shm::fault`).
+    pub fault_point: Option<String>,
 }
 
 impl Setup {
@@ -73,6 +75,7 @@ impl Setup {
             kind,
             settings: Vec::new(),
             file: Vec::new(),
+            fault_point: None,
         }
     }
 
@@ -86,6 +89,13 @@ impl Setup {
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.settings.push((name.into(), value.into()));
+        self
+    }
+
+    /// Lets storage workers die at a named step of their protocols, debug builds only.
+    #[must_use]
+    pub fn dying_at(mut self, fault_point: &str) -> Self {
+        self.fault_point = Some(fault_point.into());
         self
     }
 
@@ -156,6 +166,11 @@ impl Setup {
         let child = Command::new(program)
             .args(&args)
             .env(process::MARK, &mark)
+            .envs(
+                self.fault_point
+                    .iter()
+                    .map(|point| ("SIROCCO_FAULT_POINT", point)),
+            )
             .current_dir(folder.path())
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a descriptor"))

@@ -16,7 +16,8 @@
 //! subcommands is an ordinary argument: in `OBJECT ENCODING key`, argv[1] is `ENCODING`.
 //!
 //! `part` numbers the pieces of a command that was split over workers; replies carry it back. In a
-//! `RequestPart`, `argc` is the length of the whole inner frame and `part` the offset of this piece.
+//! `RequestPart`, `argc` is the length of the whole inner frame, `part` the offset of this piece, and
+//! `slot` the `part` of the inner frame, so that a piece can be refused without the beginning.
 
 use super::{FrameError, u16_at, u32_at};
 use crate::bytes::copy;
