@@ -7,6 +7,7 @@
 //! Invariant: a handler checks everything that can fail before it changes the keyspace; an error
 //! therefore means that nothing happened, and what it has written to the reply is dropped.
 
+use crate::blocking::Waking;
 use crate::keyspace::{Access, Key, Keyspace, StringRef, ValueKind};
 use crate::random::Random;
 use crate::settings::EngineSettings;
@@ -31,6 +32,8 @@ pub struct Effects {
     pub sleep: Option<Duration>,
     /// Give unused memory back to the system (`MEMORY PURGE`).
     pub purge: bool,
+    /// Wait, or let those go on that wait (`blocking`).
+    pub waking: Waking,
 }
 
 /// The keyspace, the reply and the circumstances of one command.

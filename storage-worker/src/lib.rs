@@ -22,6 +22,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod blocking;
 pub mod collections;
 pub mod commands;
 pub mod context;

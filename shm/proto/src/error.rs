@@ -123,6 +123,10 @@ fixed_errors! {
     ClientIdInvalid = "ERR Invalid client ID";
     TimeoutNotInteger = "ERR timeout is not an integer or out of range";
     TimeoutNegative = "ERR timeout is negative";
+    TimeoutNotFloat = "ERR timeout is not a float or out of range";
+    TimeoutOutOfRange = "ERR timeout is out of range";
+    Unblocked = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+    UnblockReason = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR";
     MaxClients = "ERR max number of clients reached";
     // --- server
     InvalidCommand = "ERR Invalid command specified";

@@ -100,6 +100,37 @@ impl LongDouble {
         matches!(self.magnitude, Magnitude::Zero | Magnitude::Finite { .. })
     }
 
+    /// Whether it is below zero.
+    #[must_use]
+    pub fn is_negative(self) -> bool {
+        self.negative && self.magnitude != Magnitude::Zero
+    }
+
+    /// A thousand times the number, computed as the processor does it, then up to the next integer;
+    /// `None` if that does not fit.
+    #[must_use]
+    pub fn thousandfold_up(self) -> Option<i64> {
+        let (mantissa, exponent) = match self.magnitude {
+            Magnitude::Zero => return Some(0),
+            Magnitude::Finite { mantissa, exponent } => (mantissa, exponent),
+            Magnitude::Infinite | Magnitude::NotANumber => return None,
+        };
+        // The product has 64 bits after rounding, so any exponent above 0 is beyond an integer.
+        let whole = match round(u128::from(mantissa) * 1000, exponent, false, EXTENDED) {
+            Rounded::Zero => 0,
+            Rounded::Finite { mantissa, exponent } if exponent <= 0 => {
+                let below = exponent.unsigned_abs();
+                let whole = mantissa.checked_shr(below).unwrap_or(0);
+                let is_more = whole.checked_shl(below) != Some(mantissa);
+                i64::try_from(whole)
+                    .ok()?
+                    .checked_add(i64::from(is_more && !self.negative))?
+            }
+            Rounded::Finite { .. } | Rounded::TooLarge => return None,
+        };
+        Some(if self.negative { -whole } else { whole })
+    }
+
     /// Mantissa with its highest bit set, and exponent.
     #[cfg(test)]
     pub(super) fn parts(self) -> Option<(u64, i32)> {
@@ -369,6 +400,15 @@ mod tests {
             if exact.unsigned_abs() < 1 << 64 {
                 prop_assert_eq!(text(LongDouble::from(a) + LongDouble::from(b)), exact.to_string());
             }
+        }
+
+        #[test]
+        fn a_thousandfold_is_exact_where_it_can_be(value in -(1i64 << 53)..1 << 53, thousandths in 0u32..1000) {
+            let text = format!("{value}.{thousandths:03}");
+            let got = LongDouble::parse(text.as_bytes()).unwrap().thousandfold_up();
+            let exact = value * 1000 + if value < 0 || text.starts_with('-') { -1 } else { 1 } * i64::from(thousandths);
+            // Ten bits of the 64 may be lost in the fraction, and what is lost is rounded up.
+            prop_assert!((0..=1).contains(&(got.unwrap() - exact)), "{}: {:?}", text, got);
         }
 
         #[test]
