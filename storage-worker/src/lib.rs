@@ -14,7 +14,7 @@
 //!   commands      one function per row of the catalogue
 //!   context       what such a function may touch
 //!   keyspace      databases, dictionaries, entries, expiry, eviction: everything in the arena
-//!   collections   algorithms over plain bytes
+//!   collections   data structures in the arena, algorithms over plain bytes
 //! ```
 //!
 //! Nothing above `event_loop` reads a clock, a ring or a file, so the same inputs give the same

@@ -134,6 +134,7 @@ fn unsafe_code_stays_where_it_belongs() {
     let homes = [
         "shm/src",
         "storage-worker/benches",
+        "storage-worker/src/collections",
         "storage-worker/src/keyspace",
         "storage-worker/src/prefetch.rs",
     ];

@@ -1,8 +1,103 @@
-//! Structures and algorithms over plain bytes: no keys, no replies, no clock.
+//! Data structures and algorithms over plain bytes and in the arena: no keys, no replies, no clock.
 //!
-//! Everything here can be tested (and is) against a naive model without an arena or a ring. The
-//! commands of the bitmap and string groups are thin shells around these functions.
+//! Everything here can be tested (and is) against a naive model without a keyspace or a ring.
+//!
+//! ```text
+//!   listpack                 packed elements in one piece of memory: every small collection
+//!   splice, buffer           memory that can be edited in the middle
+//!   bit_field, bit_ops,      what the bitmap and string groups do to the bytes of a string
+//!   subsequence
+//! ```
+//!
+//! Not here: the meaning of a type (`commands`), where a value hangs (`keyspace`).
 
 pub mod bit_field;
 pub mod bit_ops;
+#[expect(
+    unsafe_code,
+    reason = "the bytes of a buffer are raw memory of the arena (B1 to B3)"
+)]
+mod buffer;
+pub mod listpack;
+mod splice;
 pub mod subsequence;
+
+use std::ptr::NonNull;
+
+pub use buffer::Buffer;
+pub use splice::Splice;
+
+/// A string: as a value of its own, or as an element of a collection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StringRef<'a> {
+    /// Kept as a number; its text is the decimal form.
+    Int(i64),
+    /// Kept as bytes.
+    Bytes(&'a [u8]),
+}
+
+impl<'a> From<&'a [u8]> for StringRef<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        StringRef::Bytes(bytes)
+    }
+}
+
+impl<'a, const N: usize> From<&'a [u8; N]> for StringRef<'a> {
+    fn from(bytes: &'a [u8; N]) -> Self {
+        StringRef::Bytes(bytes)
+    }
+}
+
+impl<'a> From<&'a Vec<u8>> for StringRef<'a> {
+    fn from(bytes: &'a Vec<u8>) -> Self {
+        StringRef::Bytes(bytes)
+    }
+}
+
+impl From<i64> for StringRef<'_> {
+    fn from(number: i64) -> Self {
+        StringRef::Int(number)
+    }
+}
+
+impl StringRef<'_> {
+    /// The text in memory of its own.
+    #[must_use]
+    pub fn to_vec(self) -> Vec<u8> {
+        match self {
+            StringRef::Int(number) => itoa::Buffer::new().format(number).as_bytes().to_vec(),
+            StringRef::Bytes(bytes) => bytes.to_vec(),
+        }
+    }
+}
+
+/// A value that is more than one piece of packed bytes. Everything it owns is in the arena, and no
+/// pointer in it leaves the arena.
+pub trait Structure: Sized {
+    /// Frees all that it owns, and itself.
+    fn free(this: NonNull<Self>);
+
+    /// Frees about `budget` elements; true if more is left. Once this was called, nothing else may
+    /// be; when it says false, the object itself is gone.
+    fn free_some(this: NonNull<Self>, budget: usize) -> bool;
+
+    /// A second one with the same content that shares nothing with this one.
+    fn copy(&self) -> NonNull<Self>;
+
+    /// Number of elements: decides whether freeing is lazy.
+    fn len(&self) -> usize;
+
+    /// Whether it has no element.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes that it takes in the arena; more than `samples` elements need not be looked at.
+    fn memory_bytes(&self, samples: usize) -> usize;
+
+    /// Compares everything that must agree.
+    ///
+    /// # Errors
+    /// A sentence that names the first contradiction.
+    fn check(&self) -> Result<(), String>;
+}

@@ -6,18 +6,10 @@ use proto::time::UnixMillis;
 
 use super::clock::{self, ClockMode};
 use super::entry::{Entry, Storage, ValueKind};
+pub use crate::collections::StringRef;
 
 /// Longest string that Redis keeps in one piece with its object, and shows as `embstr`.
 const EMBEDDED_MAX: usize = 44;
-
-/// A string value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StringRef<'a> {
-    /// Kept as a number; its text is the decimal form.
-    Int(i64),
-    /// Kept as bytes.
-    Bytes(&'a [u8]),
-}
 
 /// What OBJECT ENCODING shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
