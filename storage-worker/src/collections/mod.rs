@@ -5,6 +5,7 @@
 //! ```text
 //!   listpack                 packed elements in one piece of memory: every small collection
 //!   splice, buffer           memory that can be edited in the middle
+//!   ordered                  a tree of small records, by key and in order
 //!   bit_field, bit_ops,      what the bitmap and string groups do to the bytes of a string
 //!   subsequence
 //! ```
@@ -19,6 +20,8 @@ pub mod bit_ops;
 )]
 mod buffer;
 pub mod listpack;
+#[expect(unsafe_code, reason = "nodes are raw memory of the arena (O4)")]
+pub mod ordered;
 mod splice;
 pub mod subsequence;
 
