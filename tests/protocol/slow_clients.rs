@@ -57,6 +57,7 @@ fn a_client_that_never_reads_is_not_read_from_either() {
 fn the_output_buffer_limit_closes_a_client_that_does_not_read() {
     let server = Setup::sirocco(sirocco!(), 1)
         .with("client-output-buffer-limit", "normal 4mb 0 0")
+        .announcing("output is over the limit")
         .start();
     let mut neighbour = server.connect();
     let value = "v".repeat(1_000_000);
@@ -77,6 +78,7 @@ fn the_output_buffer_limit_closes_a_client_that_does_not_read() {
 fn the_query_buffer_limit_closes_a_client_that_sends_too_much() {
     let server = Setup::sirocco(sirocco!(), 1)
         .with("client-query-buffer-limit", "1mb")
+        .announcing("query buffer is over the limit")
         .start();
     let mut client = server.connect();
     let mut bytes = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$8000000\r\n".to_vec();

@@ -22,7 +22,7 @@ fn assert_gone(server: &mut Server) {
 #[test]
 fn signals_end_all_processes() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
-        let mut server = Setup::sirocco(sirocco!(), 2).start();
+        let mut server = Setup::sirocco(sirocco!(), 2).with_deaths().start();
         let mut idle = server.connect();
         idle.run("PING");
         server.main_process().signal(signal);
@@ -34,7 +34,7 @@ fn signals_end_all_processes() {
 
 #[test]
 fn what_was_received_is_answered_in_order_and_whole() {
-    let mut server = Setup::sirocco(sirocco!(), 2).start();
+    let mut server = Setup::sirocco(sirocco!(), 2).with_deaths().start();
     let mut client = server.connect();
     let mut bytes = Vec::new();
     for _ in 0..20_000 {
@@ -60,7 +60,7 @@ fn what_was_received_is_answered_in_order_and_whole() {
 #[test]
 fn shutdown_ends_all_processes() {
     for command in ["SHUTDOWN NOSAVE", "SHUTDOWN", "SHUTDOWN NOSAVE NOW FORCE"] {
-        let mut server = Setup::sirocco(sirocco!(), 2).start();
+        let mut server = Setup::sirocco(sirocco!(), 2).with_deaths().start();
         let mut client = server.connect();
         let words: Vec<&str> = command.split(' ').collect();
         let result = client.call(&words);
@@ -74,7 +74,7 @@ fn shutdown_ends_all_processes() {
 
 #[test]
 fn a_second_signal_does_not_wait() {
-    let mut server = Setup::sirocco(sirocco!(), 1).start();
+    let mut server = Setup::sirocco(sirocco!(), 1).with_deaths().start();
     let mut stuck = server.connect();
     // A client that never reads its replies must not hold up the end for ever.
     let mut bytes = Vec::new();

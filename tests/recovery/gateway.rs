@@ -7,7 +7,7 @@ use crate::{check_keys, kill_role, write_keys};
 
 #[test]
 fn clients_reconnect_at_once_and_find_everything() {
-    let server = Setup::sirocco(sirocco!(), 2).start();
+    let server = Setup::sirocco(sirocco!(), 2).with_deaths().start();
     let mut client = server.connect();
     write_keys(&mut client, 5000);
     for round in 0..3 {
@@ -25,7 +25,7 @@ fn clients_reconnect_at_once_and_find_everything() {
 
 #[test]
 fn a_gateway_killed_under_load_leaves_the_workers_in_order() {
-    let server = Setup::sirocco(sirocco!(), 2).start();
+    let server = Setup::sirocco(sirocco!(), 2).with_deaths().start();
     for round in 0..5 {
         let mut client = server.connect();
         let mut bytes = Vec::new();
@@ -58,7 +58,7 @@ fn a_gateway_killed_under_load_leaves_the_workers_in_order() {
 
 #[test]
 fn settings_and_a_password_survive_the_gateway() {
-    let server = Setup::sirocco(sirocco!(), 1).start();
+    let server = Setup::sirocco(sirocco!(), 1).with_deaths().start();
     let mut client = server.connect();
     assert_eq!(
         client

@@ -50,7 +50,7 @@ fn read_some(client: &mut Client, name: usize) {
 }
 
 fn turn(workers: usize, deaths: usize) -> bool {
-    let server = Setup::sirocco(sirocco!(), workers).start();
+    let server = Setup::sirocco(sirocco!(), workers).with_deaths().start();
     let stop = AtomicBool::new(false);
     let ledgers: Vec<Ledger> = thread::scope(|scope| {
         let writers: Vec<_> = (0..3)

@@ -12,7 +12,7 @@ const KEYS: usize = 20_000;
 #[test]
 fn an_idle_worker_is_replaced_with_all_its_keys() {
     for workers in [1, 2, 4] {
-        let server = Setup::sirocco(sirocco!(), workers).start();
+        let server = Setup::sirocco(sirocco!(), workers).with_deaths().start();
         let mut client = server.connect();
         write_keys(&mut client, KEYS);
         client.run("SET timed x EX 1000");
@@ -34,7 +34,7 @@ fn an_idle_worker_is_replaced_with_all_its_keys() {
 
 #[test]
 fn expiries_and_other_databases_survive() {
-    let server = Setup::sirocco(sirocco!(), 2).start();
+    let server = Setup::sirocco(sirocco!(), 2).with_deaths().start();
     let mut client = server.connect();
     client.run("SELECT 7");
     client.run("SET long x EX 1000");
@@ -56,7 +56,7 @@ fn expiries_and_other_databases_survive() {
 
 #[test]
 fn commands_that_were_queued_are_answered_by_the_successor() {
-    let server = Setup::sirocco(sirocco!(), 2).start();
+    let server = Setup::sirocco(sirocco!(), 2).with_deaths().start();
     let mut client = server.connect();
     write_keys(&mut client, 1000);
     let workers = server.role("storage-worker");
@@ -89,7 +89,7 @@ fn commands_that_were_queued_are_answered_by_the_successor() {
 
 #[test]
 fn a_stopped_worker_is_replaced() {
-    let server = Setup::sirocco(sirocco!(), 2).start();
+    let server = Setup::sirocco(sirocco!(), 2).with_deaths().start();
     let mut client = server.connect();
     write_keys(&mut client, 1000);
     let old = server.role("storage-worker");
@@ -113,7 +113,7 @@ fn a_stopped_worker_is_replaced() {
 
 #[test]
 fn a_short_stop_is_only_a_pause() {
-    let server = Setup::sirocco(sirocco!(), 1).start();
+    let server = Setup::sirocco(sirocco!(), 1).with_deaths().start();
     let mut client = server.connect();
     write_keys(&mut client, 1000);
     let old = server.role("storage-worker");
@@ -132,7 +132,7 @@ fn a_short_stop_is_only_a_pause() {
 
 #[test]
 fn a_busy_worker_is_not_taken_for_dead() {
-    let server = Setup::sirocco(sirocco!(), 1).start();
+    let server = Setup::sirocco(sirocco!(), 1).with_deaths().start();
     let mut client = server.connect();
     let old = server.role("storage-worker");
     // Longer than a stopped process would be left alone, and quadratic work.
@@ -151,7 +151,7 @@ fn a_busy_worker_is_not_taken_for_dead() {
 
 #[test]
 fn a_worker_that_keeps_dying_is_restarted_with_delays_and_the_rest_serves() {
-    let server = Setup::sirocco(sirocco!(), 2).start();
+    let server = Setup::sirocco(sirocco!(), 2).with_deaths().start();
     let mut client = server.connect();
     write_keys(&mut client, 2000);
     // Which keys live where is found out by stopping one worker: those of the other are still answered.
@@ -203,7 +203,7 @@ fn a_worker_that_keeps_dying_is_restarted_with_delays_and_the_rest_serves() {
 
 #[test]
 fn a_value_that_travels_in_pieces_survives_the_death_of_its_reader() {
-    let server = Setup::sirocco(sirocco!(), 1).start();
+    let server = Setup::sirocco(sirocco!(), 1).with_deaths().start();
     let mut watcher = server.connect();
     watcher.run("SET here still");
     for round in 0..6_u64 {
@@ -248,7 +248,9 @@ fn a_value_that_travels_in_pieces_survives_the_death_of_its_reader() {
 fn a_large_write_that_killed_its_worker_is_answered() {
     let value = vec![b'v'; 8_000_000];
     for workers in [1, 2] {
-        let setup = Setup::sirocco(sirocco!(), workers).dying_at("write-begun:1");
+        let setup = Setup::sirocco(sirocco!(), workers)
+            .with_deaths()
+            .dying_at("write-begun:1");
         let server = setup.start();
         let mut client = server.connect();
         let mut words: Vec<&[u8]> = vec![b"MSET"];

@@ -7,7 +7,7 @@ use crate::{check_keys, write_keys};
 
 #[test]
 fn the_parts_serve_on_without_a_supervisor() {
-    let mut server = Setup::sirocco(sirocco!(), 2).start();
+    let mut server = Setup::sirocco(sirocco!(), 2).with_deaths().start();
     let mut client = server.connect();
     write_keys(&mut client, 2000);
     let parts: Vec<_> = ["gateway", "storage-worker"]

@@ -63,6 +63,7 @@ fn a_daemon_serves_when_its_parent_returns_and_leaves_nothing_behind() {
 fn parts_without_a_supervisor_end_after_their_time() {
     let mut server = Setup::sirocco(sirocco!(), 2)
         .with("supervisor-timeout", "2")
+        .with_deaths()
         .start();
     let mut client = server.connect();
     server.main_process().signal(Signal::SIGKILL);

@@ -59,7 +59,7 @@ fn every_process_is_shown_with_its_number_state_and_work() {
 
 #[test]
 fn a_death_is_shown_with_its_cause() {
-    let server = Setup::sirocco(sirocco!(), 1).start();
+    let server = Setup::sirocco(sirocco!(), 1).with_deaths().start();
     server.role("storage-worker")[0].signal(Signal::SIGKILL);
     eventually("the successor serves", || {
         let worker = &status(&server)["processes"][1];

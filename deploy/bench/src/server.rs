@@ -18,6 +18,7 @@ use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -329,12 +330,17 @@ fn program_path(program: &str) -> PathBuf {
 }
 
 fn make_directory(name: &str) -> Result<PathBuf, BenchError> {
+    // Two comparisons in one process may each have a server of the same name.
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let safe: String = name
         .chars()
         .filter(|letter| letter.is_ascii_alphanumeric())
         .collect();
-    let directory =
-        std::env::temp_dir().join(format!("sirocco-bench-{}-{safe}", std::process::id()));
+    let directory = std::env::temp_dir().join(format!(
+        "sirocco-bench-{}-{number}-{safe}",
+        std::process::id()
+    ));
     let _ = fs::remove_dir_all(&directory);
     fs::create_dir_all(&directory)
         .and_then(|()| fs::canonicalize(&directory))

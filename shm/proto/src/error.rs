@@ -92,7 +92,6 @@ fixed_errors! {
     BitfieldOverflow = "ERR Invalid OVERFLOW type specified";
     BitfieldReadOnly = "ERR BITFIELD_RO only supports the GET subcommand";
     BitopNot = "ERR BITOP NOT must be called with a single source key.";
-    BitopNeedsTwo = "ERR BITOP DIFF, DIFF1 and ANDOR must be called with at least two source keys.";
     // --- expiry
     ExpireOptionsNx = "ERR NX and XX, GT or LT options at the same time are not compatible";
     ExpireOptionsGtLt = "ERR GT and LT options at the same time are not compatible";

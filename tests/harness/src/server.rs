@@ -1,7 +1,8 @@
 //! A running server in a folder of its own: our processes or a real Redis, started and ended the same way.
 //!
 //! It listens on a free port of the loopback and on a unix socket. Its output goes to `server.log` in its
-//! folder; when a test fails, the end of it is printed. Dropping it ends every process that it started.
+//! folder; when a test fails, the end of it is printed. Dropping it ends every process that it started, and
+//! fails the test if one of ours has logged a warning or an error that the test did not announce.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -65,6 +66,8 @@ pub struct Setup {
     pub file: Vec<String>,
     /// Protocol step at which the first process of each storage worker kills itself (`shm::fault`).
     pub fault_point: Option<String>,
+    /// Texts of which one is in every warning and error that may be logged; `None`: any may.
+    pub announced: Option<Vec<String>>,
 }
 
 impl Setup {
@@ -76,7 +79,24 @@ impl Setup {
             settings: Vec::new(),
             file: Vec::new(),
             fault_point: None,
+            announced: Some(Vec::new()),
         }
+    }
+
+    /// Warnings and errors with this text are part of the test.
+    #[must_use]
+    pub fn announcing(mut self, text: &str) -> Self {
+        if let Some(announced) = &mut self.announced {
+            announced.push(text.to_owned());
+        }
+        self
+    }
+
+    /// Processes will be killed, and much may be said about it.
+    #[must_use]
+    pub fn with_deaths(mut self) -> Self {
+        self.announced = None;
+        self
     }
 
     /// Our executable with one gateway thread.
@@ -96,7 +116,7 @@ impl Setup {
     #[must_use]
     pub fn dying_at(mut self, fault_point: &str) -> Self {
         self.fault_point = Some(fault_point.into());
-        self
+        self.with_deaths()
     }
 
     /// Starts it and waits until it serves.
@@ -185,6 +205,7 @@ impl Setup {
             socket,
             mark,
             ended: None,
+            announced: self.announced,
         }
     }
 }
@@ -199,6 +220,7 @@ pub struct Server {
     socket: PathBuf,
     mark: String,
     ended: Option<ExitStatus>,
+    announced: Option<Vec<String>>,
 }
 
 impl Server {
@@ -267,6 +289,22 @@ impl Server {
     pub fn log(&self) -> String {
         let bytes = std::fs::read(self.folder.path().join("server.log")).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Warnings and errors in its log that the test did not announce.
+    fn complaints(&self) -> Vec<String> {
+        let (Some(announced), Kind::Sirocco { .. }) = (&self.announced, &self.kind) else {
+            return Vec::new();
+        };
+        let log = self.log();
+        let is_complaint = |line: &&str| {
+            matches!(line.split_whitespace().nth(3), Some("WARN" | "ERROR"))
+                && !announced.iter().any(|text| line.contains(text.as_str()))
+        };
+        log.lines()
+            .filter(is_complaint)
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Waits until it answers DBSIZE (or asks for a password).
@@ -344,6 +382,7 @@ impl Drop for Server {
                 tail.join("\n")
             );
         }
+        let complaints = self.complaints();
         // The supervisor first, so that it replaces nobody; then who is left of its children.
         if self.exit_status().is_none() {
             let _ = self.child.kill();
@@ -353,6 +392,9 @@ impl Drop for Server {
             for process in self.processes() {
                 process.signal(Signal::SIGKILL);
             }
+        }
+        if !complaints.is_empty() && !std::thread::panicking() {
+            panic!("logged without being announced:\n{}", complaints.join("\n"));
         }
     }
 }

@@ -36,7 +36,8 @@
 //! Tags: `plain` (no HELLO is sent, so RESP2, once), `resp2`, `resp3` (only that protocol), `redis`, `ours` (only
 //! that server), `one-worker` (with several it is not the same yet), `own` (a server of its own, ended after the
 //! case), `with name value` (a server of its own with this setting; may be given more than once). A tag line
-//! `@with name value` in front of the first case holds for the whole file. The expected replies are described in
+//! `@with name value` in front of the first case holds for the whole file; `@logs text` announces warnings with
+//! that text, which would fail the test otherwise. The expected replies are described in
 //! [`crate::pattern`].
 //!
 //! With `UPDATE_EXPECT=1` a run against the real Redis writes what it answered over what does not fit, and keeps

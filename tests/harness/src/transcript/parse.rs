@@ -11,6 +11,8 @@ pub struct Transcript {
     pub lines: Vec<String>,
     /// Settings for all cases.
     pub settings: Vec<(String, String)>,
+    /// Texts of warnings and errors that its cases cause.
+    pub announced: Vec<String>,
     /// The cases.
     pub cases: Vec<Case>,
 }
@@ -150,6 +152,7 @@ impl Transcript {
         Ok(Transcript {
             lines,
             settings: reader.settings,
+            announced: reader.announced,
             cases: reader.cases,
         })
     }
@@ -158,6 +161,7 @@ impl Transcript {
 #[derive(Default)]
 struct Reader {
     settings: Vec<(String, String)>,
+    announced: Vec<String>,
     cases: Vec<Case>,
     pipelined: Vec<Vec<Word>>,
     eventually: bool,
@@ -179,6 +183,10 @@ impl Reader {
         }
         if let Some(rest) = line.strip_prefix("@with ") {
             self.settings.push(setting(rest)?);
+            return Ok(());
+        }
+        if let Some(rest) = line.strip_prefix("@logs ") {
+            self.announced.push(rest.to_owned());
             return Ok(());
         }
         if let Some(rest) = line.strip_prefix("== ") {

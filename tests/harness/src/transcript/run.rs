@@ -89,6 +89,9 @@ pub fn check_file(file: &str, kind: &Kind) {
         for (name, value) in transcript.settings.iter().chain(own) {
             setup = setup.with(name, value);
         }
+        for text in &transcript.announced {
+            setup = setup.announcing(text);
+        }
         setup.start()
     };
     let shared = start(&[]);
