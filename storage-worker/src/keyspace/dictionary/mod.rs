@@ -33,6 +33,7 @@
 //! (1.1 on average) and the element. The longest step is a split: about 900 hashes.
 //! Not here: what an element is; callers pass its hash and an equality.
 
+mod iter;
 mod scan;
 mod split;
 mod table;
@@ -43,6 +44,7 @@ use std::ptr::NonNull;
 
 use shm::arena::Arena;
 
+pub use iter::Iter;
 pub use scan::{DEPTH_MAX, Position};
 use table::{Form, Table};
 
@@ -181,6 +183,18 @@ impl Dictionary {
         }
     }
 
+    /// As [`Dictionary::find`], for looking only.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, hash: u64, equals: impl FnMut(Element) -> bool) -> Option<Element> {
+        if self.is_directory() {
+            // SAFETY: `header` names a live header.
+            unsafe { self.header(self.index_of(hash)).as_ref() }.get(hash, equals)
+        } else {
+            self.root.get(hash, equals)
+        }
+    }
+
     /// Adds an element that is not in the dictionary yet. `hash_of` must give `hash` for it.
     #[inline]
     pub fn insert(&mut self, hash: u64, element: Element, hash_of: impl Fn(Element) -> u64) {
@@ -270,8 +284,12 @@ impl Dictionary {
         }
     }
 
-    /// A random element; each table is as likely as its share of the hash space, each element of a
-    /// table is equally likely.
+    /// A random element, each equally likely. `random` gives 64 random bits.
+    ///
+    /// A table is drawn by its share of the hash space and taken with a chance in proportion to how
+    /// densely it is filled, so that elements of a sparse table are not preferred. Tables of one
+    /// dictionary differ by a few percent; only one that is filled half as densely again as the
+    /// average would be drawn too seldom.
     pub fn random(&self, mut random: impl FnMut() -> u64) -> Option<Element> {
         if !self.is_directory() {
             return self.root.random(&mut random);
@@ -279,12 +297,15 @@ impl Dictionary {
         if self.is_empty() {
             return None;
         }
+        let dense = u64::from(self.root.count) * 3 / 2;
         loop {
             let (first, _) = self.family(self.index_of(random()));
             // SAFETY: `family` names live headers.
-            let found = unsafe { self.header(first).as_ref() }.random(&mut random);
-            if found.is_some() {
-                return found;
+            let table = unsafe { self.header(first).as_ref() };
+            let density = u64::from(table.count) << table.depth;
+            let drawn = (u128::from(random()) * u128::from(dense)) >> 64;
+            if drawn < u128::from(density) {
+                return table.random(&mut random);
             }
         }
     }

@@ -7,7 +7,7 @@ use shm::arena::{Arena, usable_size};
 use super::{Element, prefetch};
 
 /// Words in a bucket: one cache line.
-const WORDS: usize = 8;
+pub(super) const WORDS: usize = 8;
 const BUCKET_BYTES: usize = WORDS * size_of::<u64>();
 /// A table of more buckets splits: 128 keep the longest rebuild at about 900 elements.
 pub(super) const BUCKETS_MAX: usize = 128;
@@ -139,7 +139,7 @@ impl Table {
 
     /// A copy of the words of a bucket.
     #[inline]
-    fn words(&self, number: usize) -> [u64; WORDS] {
+    pub(super) fn words(&self, number: usize) -> [u64; WORDS] {
         // SAFETY: `bucket` names a live bucket of 8 words, aligned to its size.
         unsafe { self.bucket(number).cast::<[u64; WORDS]>().read() }
     }
@@ -191,13 +191,38 @@ impl Table {
     pub(super) fn find(
         &mut self,
         hash: u64,
-        mut equals: impl FnMut(Element) -> bool,
+        equals: impl FnMut(Element) -> bool,
     ) -> Option<NonNull<u64>> {
-        let tag = tag_of(hash << TAG_SHIFT);
         if self.form == Form::Single {
-            let hit = self.word != 0 && tag_of(self.word) == tag && equals(element_of(self.word));
-            return hit.then(|| NonNull::from(&mut self.word));
+            return self
+                .get_single(hash, equals)
+                .map(|_| NonNull::from(&mut self.word));
         }
+        self.locate(hash, equals)
+    }
+
+    /// As `find`, for looking only.
+    #[inline]
+    pub(super) fn get(&self, hash: u64, equals: impl FnMut(Element) -> bool) -> Option<Element> {
+        if self.form == Form::Single {
+            return self.get_single(hash, equals);
+        }
+        // SAFETY: `locate` returns the place of a word.
+        self.locate(hash, equals)
+            .map(|place| element_of(unsafe { place.read() }))
+    }
+
+    #[inline]
+    fn get_single(&self, hash: u64, mut equals: impl FnMut(Element) -> bool) -> Option<Element> {
+        let tag = tag_of(hash << TAG_SHIFT);
+        let hit = self.word != 0 && tag_of(self.word) == tag && equals(element_of(self.word));
+        hit.then(|| element_of(self.word))
+    }
+
+    /// The place of a word in the buckets.
+    #[inline]
+    fn locate(&self, hash: u64, mut equals: impl FnMut(Element) -> bool) -> Option<NonNull<u64>> {
+        let tag = tag_of(hash << TAG_SHIFT);
         let buckets = usize::from(self.buckets);
         let mut number = home(tag, buckets);
         for _ in 0..buckets {
