@@ -5,6 +5,7 @@
 //! ```text
 //!   listpack                 packed elements in one piece of memory: every small collection
 //!   splice, buffer           memory that can be edited in the middle
+//!   hash                     fields with values that may expire
 //!   ordered                  a tree of small records, by key and in order
 //!   bit_field, bit_ops,      what the bitmap and string groups do to the bytes of a string
 //!   subsequence
@@ -19,6 +20,7 @@ pub mod bit_ops;
     reason = "the bytes of a buffer are raw memory of the arena (B1 to B3)"
 )]
 mod buffer;
+pub mod hash;
 pub mod listpack;
 #[expect(unsafe_code, reason = "nodes are raw memory of the arena (O4)")]
 pub mod ordered;
