@@ -4,9 +4,12 @@
 //!
 //! ```text
 //!   listpack                 packed elements in one piece of memory: every small collection
+//!   intset                   packed integers: small sets of nothing else
+//!   set_table                the members of a big set: a dictionary over small objects
 //!   splice, buffer           memory that can be edited in the middle
 //!   hash                     fields with values that may expire
 //!   ordered                  a tree of small records, by key and in order
+//!   blob, owned              a string as an object of its own; a structure that no key has yet
 //!   bit_field, bit_ops,      what the bitmap and string groups do to the bytes of a string
 //!   subsequence
 //! ```
@@ -15,21 +18,35 @@
 
 pub mod bit_field;
 pub mod bit_ops;
+#[expect(unsafe_code, reason = "a blob is raw memory of the arena (S1, S2)")]
+mod blob;
 #[expect(
     unsafe_code,
     reason = "the bytes of a buffer are raw memory of the arena (B1 to B3)"
 )]
 mod buffer;
 pub mod hash;
+pub mod intset;
 pub mod listpack;
 #[expect(unsafe_code, reason = "nodes are raw memory of the arena (O4)")]
 pub mod ordered;
+#[expect(
+    unsafe_code,
+    reason = "an owned structure is known by its address (N1)"
+)]
+mod owned;
+#[expect(
+    unsafe_code,
+    reason = "a table is an object of the arena, taken and given back by hand (T1)"
+)]
+pub mod set_table;
 mod splice;
 pub mod subsequence;
 
 use std::ptr::NonNull;
 
 pub use buffer::Buffer;
+pub use owned::Owned;
 pub use splice::Splice;
 
 /// A string: as a value of its own, or as an element of a collection.
