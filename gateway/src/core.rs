@@ -105,6 +105,8 @@ pub(crate) struct Core {
     pub(crate) parser: RequestParser,
     pub(crate) spans: Vec<(u32, u32)>,
     pub(crate) groups: Vec<Vec<usize>>,
+    /// Reused when the keys of a command have to be searched.
+    pub(crate) found_keys: Vec<proto::catalogue::KeyAt>,
     pub(crate) aftermath: Aftermath,
     pub(crate) waiters: Vec<Who>,
     pub(crate) announced: Vec<usize>,
@@ -139,6 +141,7 @@ impl Core {
             parser: RequestParser::new(),
             spans: Vec::new(),
             groups: Vec::new(),
+            found_keys: Vec::new(),
             aftermath: Aftermath::default(),
             waiters: Vec::new(),
             announced: Vec::new(),

@@ -7,6 +7,7 @@
 //!   Cursor         SCAN                            the worker that owns the cursor's slot
 //!   RandomWorker   RANDOMKEY                       by number of keys
 //!   Steps(kind)    RENAME ... over two workers     `steps`
+//!   Together       keys on one worker              as Owner; refused if they live on several
 //! ```
 //!
 //! With one worker, or with hash tags, every command is `Owner`.
@@ -16,7 +17,7 @@
 //! Cost of `Owner`: the slot of the key, one load of the slot map, one reservation, one copy.
 
 use proto::CommandError;
-use proto::catalogue::{KeySpec, Merge, Route, Spec, StorageCommand};
+use proto::catalogue::{KeySpec, Merge, Reach, Route, Spec, StorageCommand, routing_keys};
 use proto::frame::{
     REQUEST_HEADER_BYTES, RequestHeader, RequestKind, flags as frame_flags, request_len,
     write_request,
@@ -107,7 +108,13 @@ impl Core {
             Route::RandomWorker if self.lanes.workers() > 1 => self.random_key(call, command),
             Route::Every(_) | Route::Cursor | Route::RandomWorker => self.send(call, command, 0, 0),
             Route::Gateway => self.error(call.index, &CommandError::Internal),
-            Route::Owner | Route::Scatter(_) | Route::Steps(_) => {
+            Route::Together if spec.keys.range(call.len()).is_none() => {
+                match self.place_of_found(call, spec) {
+                    Place::One { worker, slot } => self.send(call, command, worker, slot),
+                    Place::Several => self.error(call.index, &CommandError::CrossSlot),
+                }
+            }
+            Route::Owner | Route::Scatter(_) | Route::Steps(_) | Route::Together => {
                 let (first, last, step) = match self.keys_of(call, spec) {
                     Ok(range) => range,
                     Err(error) => return self.error(call.index, &error),
@@ -118,32 +125,48 @@ impl Core {
                         self.scatter(call, command, merge, (first, last, step))
                     }
                     (Place::Several, Route::Steps(kind)) => self.start_steps(call, kind),
-                    (Place::Several, _) => self.error(call.index, &CommandError::Internal),
+                    (Place::Several, _) => self.error(call.index, &CommandError::CrossSlot),
                 }
             }
         }
     }
 
-    /// First, last and step of the keys.
+    /// First, last and step of the keys of a command whose row says it.
     fn keys_of(
         &self,
         call: &Call<'_>,
         spec: &'static Spec,
     ) -> Result<(usize, usize, usize), CommandError> {
-        if let Some((first, last, step)) = spec.keys.range(call.len()) {
-            // Pairs must be complete: MSET a 1 b.
-            let is_whole = last >= first && (last + 1 - first).is_multiple_of(step);
-            if !is_whole || last >= call.len() {
-                return Err(CommandError::Arity { name: spec.name });
-            }
-            // Of a pair the row counts the value too.
-            return Ok((first, last + 1 - step, step));
+        let Some((first, last, step)) = spec.keys.range(call.len()) else {
+            return Ok((0, 0, 1));
+        };
+        // Pairs must be complete: MSET a 1 b.
+        let is_whole = last >= first && (last + 1 - first).is_multiple_of(step);
+        if !is_whole || last >= call.len() {
+            return Err(CommandError::Arity { name: spec.name });
         }
-        let mut keys = Vec::new();
-        proto::catalogue::extract(spec, call.len(), |at| call.arg(at), &mut keys)?;
-        match (keys.first(), keys.last()) {
-            (Some(first), Some(last)) => Ok((first.position as usize, last.position as usize, 1)),
-            _ => Ok((0, 0, 1)),
+        // Of a pair the row counts the value too.
+        Ok((first, last + 1 - step, step))
+    }
+
+    /// Where the keys of a command live whose arguments must be read to find them. A request that is
+    /// not understood goes to any worker, which refuses it.
+    fn place_of_found(&mut self, call: &Call<'_>, spec: &'static Spec) -> Place {
+        let mut keys = std::mem::take(&mut self.found_keys);
+        keys.clear();
+        let reach = routing_keys(spec, call.len(), |at| call.arg(at), &mut keys);
+        let mut slots = keys
+            .iter()
+            .map(|key| slot_of(call.arg(key.position as usize)));
+        let slot = slots.next().unwrap_or(0);
+        let worker = self.lanes.owner(slot);
+        let is_one = self.lanes.workers() == 1
+            || (reach == Reach::Keys && slots.all(|slot| self.lanes.owner(slot) == worker));
+        self.found_keys = keys;
+        if is_one {
+            Place::One { worker, slot }
+        } else {
+            Place::Several
         }
     }
 

@@ -34,6 +34,8 @@ pub struct Effects {
     pub purge: bool,
     /// Wait, or let those go on that wait (`blocking`).
     pub waking: Waking,
+    /// Changes since somebody looked, counted as Redis counts them (`rdb_changes_since_last_save`).
+    pub changes: u64,
 }
 
 /// The keyspace, the reply and the circumstances of one command.
@@ -89,6 +91,12 @@ impl Context<'_> {
     #[inline]
     pub fn key_in<'k>(&self, db: u16, bytes: &'k [u8]) -> Key<'k> {
         Key::new(self.hash_seed, db, slot_of(bytes), bytes)
+    }
+
+    /// Counts changes of this command: as many as Redis counts, none if everything is as it was.
+    #[inline]
+    pub fn changed(&mut self, count: u64) {
+        self.effects.changes += count;
     }
 
     /// Calls `each` with every `step`-th argument from `first` on as a key, and its position. The

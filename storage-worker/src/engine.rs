@@ -20,7 +20,7 @@ use crate::keyspace::{Access, Keyspace};
 use crate::random::Random;
 use crate::settings::EngineSettings;
 use proto::CommandError;
-use proto::catalogue::{KeySpec, StorageCommand, flag};
+use proto::catalogue::{StorageCommand, flag};
 use proto::frame::{Args, RequestHeader, flags};
 use proto::resp::reply::ReplyWriter;
 use proto::time::UnixMillis;
@@ -50,21 +50,13 @@ const fn traits() -> [Traits; StorageCommand::COUNT] {
         if spec.flags.has(flag::DENYOOM) {
             bits |= Traits::DENIES_OOM;
         }
-        if key_is_first(spec.keys) {
+        if spec.keys.starts_with_key() {
             bits |= Traits::KEY_IS_FIRST;
         }
         traits[command] = Traits(bits);
         command += 1;
     }
     traits
-}
-
-/// Whether argument 1 is a key, so that its memory can be fetched ahead.
-const fn key_is_first(keys: KeySpec) -> bool {
-    matches!(
-        keys,
-        KeySpec::One | KeySpec::All | KeySpec::Range { first: 1, .. }
-    )
 }
 
 /// A command that was executed.

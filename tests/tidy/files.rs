@@ -9,10 +9,10 @@ const CODE_LINES_MAX: usize = 600;
 /// Columns, comments included.
 const WIDTH_MAX: usize = 120;
 
-/// Files that may be longer and wider, and why.
+/// Files, or folders of them, that may be longer and wider, and why.
 const LONG_FILES: [(&str, &str); 2] = [
     (
-        "shm/proto/src/catalogue/storage.rs",
+        "shm/proto/src/catalogue/storage/",
         "one row for each command: a table is read from top to bottom",
     ),
     (
@@ -31,7 +31,7 @@ fn assert_none(offenders: &[String], rule: &str) {
 }
 
 fn is_table(file: &Path) -> bool {
-    LONG_FILES.iter().any(|(long, _)| Path::new(long) == file)
+    LONG_FILES.iter().any(|(long, _)| file.starts_with(long))
 }
 
 fn code_lines(text: &str) -> usize {

@@ -100,6 +100,13 @@ fixed_errors! {
     LcsTooLong = "ERR String too long for LCS";
     LcsMemory = "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len";
     LcsLenAndIdx = "ERR If you want both the length and indexes, please just use IDX.";
+    // --- lists
+    // --- hashes
+    // --- sets
+    // --- sorted sets
+    // --- streams
+    // --- places
+    // --- HyperLogLogs
     // --- generic
     InvalidCursor = "ERR invalid cursor";
     NoValuesOutsideHscan = "ERR NOVALUES option can only be used in HSCAN";
@@ -136,6 +143,7 @@ fixed_errors! {
     DebugNotAllowed = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.";
     ShutdownNotRunning = "ERR No shutdown in progress.";
     NoConfigFile = "ERR The server is running without a config file";
+    CrossSlot = "CROSSSLOT Keys in request don't hash to the same slot";
     // --- ours: a part of the system died or is missing
     OutcomeUnknown = "ERR storage worker died inside this command, outcome unknown";
     NoSupervisor = "ERR no supervisor is running, settings cannot be changed now";

@@ -128,6 +128,7 @@ fn set_expiry(ctx: &mut Context<'_>, args: Args<'_>, meaning: Meaning) -> Comman
     };
     let is_allowed = conditions.allow(current, at);
     if is_allowed {
+        ctx.changed(1);
         match u64::try_from(at) {
             Ok(at) if at > ctx.now.get() => {
                 ctx.keyspace.set_expiry(&key, Some(UnixMillis(at)));
@@ -150,6 +151,7 @@ pub(crate) fn persist(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         .is_some_and(|found| found.expiry().is_some());
     if has_expiry {
         ctx.keyspace.set_expiry(&key, None);
+        ctx.changed(1);
     }
     ctx.reply.int(i64::from(has_expiry));
     Ok(())

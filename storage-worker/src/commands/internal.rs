@@ -128,6 +128,8 @@ pub(crate) fn import(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
             _ => StringValue::Auto(bytes),
         };
         ctx.keyspace.set_string(&key, value, expiry);
+        ctx.changed(1);
+        ctx.signal_ready(&key);
     }
     ctx.reply.int(i64::from(is_free || may_replace));
     Ok(())

@@ -11,7 +11,10 @@ pub(crate) fn dbsize(ctx: &mut Context<'_>, _args: Args<'_>) -> CommandResult {
 /// FLUSHALL [ASYNC | SYNC]
 pub(crate) fn flushall(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let is_lazy = is_lazy(ctx, args)?;
+    let keys = (0..ctx.settings.databases).map(|db| ctx.keyspace.len(db));
+    let count = keys.sum();
     ctx.keyspace.flush_all(is_lazy);
+    ctx.changed(count);
     ctx.reply.ok();
     Ok(())
 }
@@ -19,7 +22,9 @@ pub(crate) fn flushall(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
 /// FLUSHDB [ASYNC | SYNC]
 pub(crate) fn flushdb(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let is_lazy = is_lazy(ctx, args)?;
+    let count = ctx.keyspace.len(ctx.db);
     ctx.keyspace.flush_db(ctx.db, is_lazy);
+    ctx.changed(count);
     ctx.reply.ok();
     Ok(())
 }

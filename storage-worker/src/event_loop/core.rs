@@ -116,6 +116,8 @@ impl Core {
         self.now = self.clock.now();
         self.engine.keyspace.set_now(self.now);
         self.tally.flush(self.party.counters(), elapsed);
+        let changes = std::mem::take(&mut self.engine.effects.changes);
+        self.add(WorkerCounter::Dirty, changes);
         let (hits, misses) = self.engine.keyspace.take_lookups();
         self.add(WorkerCounter::KeyspaceHits, hits);
         self.add(WorkerCounter::KeyspaceMisses, misses);

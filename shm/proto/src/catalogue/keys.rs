@@ -3,6 +3,7 @@
 //! Cost: `One`, `At` and `Range` are arithmetic on positions; the others walk the arguments.
 
 use super::flags::{Access, access, flag};
+use super::key_options::KeyOptions;
 use super::spec::{Begin, Find, KeyArea, Keys, Spec};
 use crate::error::CommandError;
 
@@ -26,17 +27,11 @@ pub enum KeySpec {
         /// Distance between them.
         step: u8,
     },
-    /// A number at this position says how many keys follow it.
-    Counted(u8),
-    /// The first half of what follows this word.
-    After(&'static str),
-    /// A function of its own.
-    Function(KeyFunction),
+    /// As the key specifications say, which look at arguments; true: argument 1 is one of the keys.
+    Walk(bool),
+    /// As the options of the command say, which only a reader of its own understands.
+    Options(KeyOptions),
 }
-
-/// Commands whose keys fit no other form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyFunction {}
 
 /// A key of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +60,7 @@ impl KeySpec {
                 };
                 Some((first as usize, last, step as usize))
             }
-            Self::None | Self::Counted(_) | Self::After(_) | Self::Function(_) => None,
+            Self::None | Self::Walk(_) | Self::Options(_) => None,
         }
     }
 
@@ -77,8 +72,15 @@ impl KeySpec {
             Self::All => (1, -1, 1),
             Self::At(at) => (at as i64, at as i64, 1),
             Self::Range { first, last, step } => (first as i64, last as i64, step as i64),
-            Self::None | Self::Counted(_) | Self::After(_) | Self::Function(_) => (0, 0, 0),
+            Self::Walk(true) | Self::Options(KeyOptions::Sort | KeyOptions::Radius(_)) => (1, 1, 1),
+            Self::None | Self::Walk(false) | Self::Options(KeyOptions::Streams) => (0, 0, 0),
         }
+    }
+
+    /// Whether argument 1 is a key.
+    #[must_use]
+    pub const fn starts_with_key(self) -> bool {
+        matches!(self.legacy_range(), (1, _, _))
     }
 }
 
@@ -93,8 +95,15 @@ pub fn extract<'a>(
     out: &mut Vec<KeyAt>,
 ) -> Result<(), CommandError> {
     let before = out.len();
-    for area in spec.details().areas() {
-        area_keys(area, argc, &argument, out)?;
+    match spec.keys {
+        KeySpec::Options(options @ KeyOptions::Sort) => {
+            options.extract(argc, &argument, out);
+        }
+        _ => {
+            for area in spec.details().areas() {
+                area_keys(area, argc, &argument, out)?;
+            }
+        }
     }
     if spec.flags.has(flag::VARIABLE_ACCESS) {
         let access = variable_access(spec.name, argc, &argument);
@@ -116,12 +125,16 @@ fn area_keys<'a>(
     out: &mut Vec<KeyAt>,
 ) -> Result<(), CommandError> {
     let begin = match area.begin {
-        Begin::Index(index) => Some(index as usize),
-        Begin::Keyword(word, from) => behind_word(word, from, argc, argument),
+        Begin::Index(index) => index as usize,
+        Begin::Keyword(word, from) => match behind_word(word, from, argc, argument) {
+            Some(begin) => begin,
+            None => return Ok(()),
+        },
+        Begin::Unknown => return Err(CommandError::InvalidKeyArguments),
     };
-    let Some(begin) = begin.filter(|&begin| begin < argc) else {
-        return Ok(());
-    };
+    if begin >= argc {
+        return Err(CommandError::InvalidKeyArguments);
+    }
     let (first, last, step) = match area.find {
         Find::Range { last, step, limit } => {
             let last = if last >= 0 {
@@ -143,11 +156,8 @@ fn area_keys<'a>(
             let count = (at < argc)
                 .then(|| crate::number::parse_i64(argument(at)))
                 .flatten()
-                .filter(|&count| count >= 0)
+                .filter(|&count| count > 0)
                 .ok_or(CommandError::InvalidKeyArguments)? as usize;
-            if count == 0 {
-                return Ok(());
-            }
             let first = begin + first as usize;
             let step = step as usize;
             let last = (count - 1)
@@ -156,8 +166,9 @@ fn area_keys<'a>(
                 .ok_or(CommandError::InvalidKeyArguments)?;
             (first, last, step)
         }
+        Find::Unknown => return Err(CommandError::InvalidKeyArguments),
     };
-    if last >= argc {
+    if last >= argc || last < first {
         return Err(CommandError::InvalidKeyArguments);
     }
     if area.access.has(access::NOT_KEY) {
@@ -172,7 +183,7 @@ fn area_keys<'a>(
 }
 
 /// The argument behind `word`; the search starts at `from`, or, if that is negative, that far from
-/// the end and goes backwards.
+/// the end and goes backwards. The last argument is not looked at: nothing is behind it.
 fn behind_word<'a>(
     word: &str,
     from: i8,
@@ -181,7 +192,7 @@ fn behind_word<'a>(
 ) -> Option<usize> {
     let is_word = |&at: &usize| argument(at).eq_ignore_ascii_case(word.as_bytes());
     let found = if from >= 0 {
-        (from as usize..argc).find(is_word)
+        (from as usize..argc.saturating_sub(1)).find(is_word)
     } else {
         let last = argc.checked_sub(from.unsigned_abs() as usize)?;
         (1..=last).rev().find(is_word)
@@ -311,6 +322,106 @@ pub(super) const fn to_from_rest(at: u8, to: u16, from: u16) -> Keys {
         area(at, 0, 1, to),
         sources,
     )
+}
+
+/// Columns: all but the last argument are keys, which are used alike (`BLPOP`).
+pub const fn all_but_last(access: u16) -> Keys {
+    keys(
+        KeySpec::Range {
+            first: 1,
+            last: -2,
+            step: 1,
+        },
+        area(1, -2, 1, access),
+        None,
+    )
+}
+
+/// Columns: argument `at` says how many keys follow it.
+pub const fn counted(at: u8, access: u16) -> Keys {
+    keys(KeySpec::Walk(false), count_area(at, access), None)
+}
+
+/// Columns: a destination, then the number of sources, then these.
+pub const fn to_counted(to: u16, from: u16) -> Keys {
+    let sources = Some(count_area(2, from));
+    keys(KeySpec::Walk(true), area(1, 0, 1, to), sources)
+}
+
+/// Columns: the first half of what follows the word `STREAMS`, searched from argument `from` on.
+pub const fn streams(from: i8, access: u16) -> Keys {
+    let area = KeyArea {
+        access: Access(access),
+        notes: None,
+        begin: Begin::Keyword("STREAMS", from),
+        find: Find::Range {
+            last: -1,
+            step: 1,
+            limit: 2,
+        },
+    };
+    keys(KeySpec::Options(KeyOptions::Streams), area, None)
+}
+
+/// Columns: the first argument; behind the words `STORE` and `STOREDIST`, searched from argument
+/// `from` on, are destinations.
+pub const fn radius(from: u8, access: u16, to: u16) -> Keys {
+    Keys {
+        spec: KeySpec::Options(KeyOptions::Radius(from)),
+        areas: [
+            Some(area(1, 0, 1, access)),
+            Some(word_area("STORE", from as i8, to)),
+            Some(word_area("STOREDIST", from as i8, to)),
+        ],
+    }
+}
+
+/// Columns: the first argument, keys made of its elements, and, where it is allowed, a destination.
+pub const fn sort(access: u16, to: Option<u16>) -> Keys {
+    const PATTERNS: &str = "For the optional BY/GET keyword. It is marked 'unknown' because the key names \
+                            derive from the content of the key we sort";
+    const STORE: &str = "For the optional STORE keyword. It is marked 'unknown' because the keyword can \
+                         appear anywhere in the argument array";
+    let to = match to {
+        Some(to) => Some(unknown_area(to, STORE)),
+        None => None,
+    };
+    Keys {
+        spec: KeySpec::Options(KeyOptions::Sort),
+        areas: [
+            Some(area(1, 0, 1, access)),
+            Some(unknown_area(access, PATTERNS)),
+            to,
+        ],
+    }
+}
+
+/// The argument behind `word`.
+const fn word_area(word: &'static str, from: i8, access: u16) -> KeyArea {
+    KeyArea {
+        begin: Begin::Keyword(word, from),
+        ..area(0, 0, 1, access)
+    }
+}
+
+const fn count_area(at: u8, access: u16) -> KeyArea {
+    KeyArea {
+        find: Find::Count {
+            number: 0,
+            first: 1,
+            step: 1,
+        },
+        ..area(at, 0, 1, access)
+    }
+}
+
+const fn unknown_area(access: u16, notes: &'static str) -> KeyArea {
+    KeyArea {
+        access: Access(access),
+        notes: Some(notes),
+        begin: Begin::Unknown,
+        find: Find::Unknown,
+    }
 }
 
 impl Keys {

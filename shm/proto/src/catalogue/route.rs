@@ -10,6 +10,8 @@ pub enum Route {
     Owner,
     /// Split by key over the owners; the replies are merged. With all keys on one worker: `Owner`.
     Scatter(Merge),
+    /// On the worker that owns all of its keys; refused if they live on several.
+    Together,
     /// On every worker; the replies are merged.
     Every(Merge),
     /// One worker after the other, as the cursor says (`SCAN`).

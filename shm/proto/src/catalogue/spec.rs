@@ -148,6 +148,8 @@ pub enum Begin {
     Index(u8),
     /// Behind this word, searched from an argument on (negative: from the end, backwards).
     Keyword(&'static str, i8),
+    /// No rule says it.
+    Unknown,
 }
 
 /// How keys follow from where the search begins.
@@ -171,6 +173,8 @@ pub enum Find {
         /// Distance between keys.
         step: u8,
     },
+    /// No rule says it.
+    Unknown,
 }
 
 /// One key specification as COMMAND INFO shows it.

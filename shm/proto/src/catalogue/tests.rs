@@ -117,7 +117,9 @@ fn routes_fit_keys() {
     for spec in rows() {
         let has_keys = spec.keys != KeySpec::None;
         match spec.route {
-            Route::Scatter(_) | Route::Steps(_) => assert!(has_keys, "{}", spec.name),
+            Route::Scatter(_) | Route::Steps(_) | Route::Together => {
+                assert!(has_keys, "{}", spec.name);
+            }
             Route::Gateway | Route::Every(_) | Route::Cursor | Route::RandomWorker => {
                 assert!(!has_keys, "{}", spec.name);
             }

@@ -216,6 +216,7 @@ fn key_area(reply: &mut ReplyWriter<'_>, area: &KeyArea) {
             reply.bulk(b"startfrom");
             reply.int(i64::from(from));
         }
+        Begin::Unknown => unknown(reply),
     }
     reply.bulk(b"find_keys");
     reply.map(2);
@@ -244,7 +245,13 @@ fn key_area(reply: &mut ReplyWriter<'_>, area: &KeyArea) {
                 ],
             );
         }
+        Find::Unknown => unknown(reply),
     }
+}
+
+fn unknown(reply: &mut ReplyWriter<'_>) {
+    pair(reply, "type", "unknown");
+    numbers(reply, &[]);
 }
 
 fn access_names(reply: &mut ReplyWriter<'_>, access: Access) {

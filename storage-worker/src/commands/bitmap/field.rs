@@ -153,24 +153,37 @@ fn run(ctx: &mut Context<'_>, args: Args<'_>, is_read_only: bool) -> CommandResu
             Ok(())
         });
     }
-    let len = value
-        .map_or(0, string_len)
-        .max(written_bits.div_ceil(8) as usize);
+    let old_len = value.map_or(0, string_len);
+    let len = old_len.max(written_bits.div_ceil(8) as usize);
+    let is_longer = len > old_len;
+    let mut changes = 0;
     ctx.reply.array(count);
     let reply = &mut ctx.reply;
     ctx.keyspace.string_mut(&key, len, |bytes| {
         while let Ok(Some(operation)) = operations.parse_next() {
             match apply(operation, bytes) {
-                Some(number) => reply.int(number),
+                Some(applied) => {
+                    reply.int(applied.replied);
+                    changes += u64::from(applied.is_write && (is_longer || applied.is_other));
+                }
                 None => reply.null(),
             }
         }
     });
+    ctx.changed(changes);
     Ok(())
 }
 
-/// Runs one operation and returns what to reply; None if it would overflow and must not.
-fn apply(operation: Operation, bytes: &mut [u8]) -> Option<i64> {
+/// What one operation did.
+struct Applied {
+    replied: i64,
+    is_write: bool,
+    /// The field holds another number now.
+    is_other: bool,
+}
+
+/// Runs one operation; None if it would overflow and must not.
+fn apply(operation: Operation, bytes: &mut [u8]) -> Option<Applied> {
     let Operation {
         field,
         offset,
@@ -179,7 +192,13 @@ fn apply(operation: Operation, bytes: &mut [u8]) -> Option<i64> {
     } = operation;
     let old = field.read(bytes, offset);
     let (stored, replied) = match action {
-        Action::Get => return Some(old),
+        Action::Get => {
+            return Some(Applied {
+                replied: old,
+                is_write: false,
+                is_other: false,
+            });
+        }
         Action::Set(number) => (field.store(number, overflow)?, old),
         Action::Increment(number) => {
             let sum = field.add(old, number, overflow)?;
@@ -187,5 +206,9 @@ fn apply(operation: Operation, bytes: &mut [u8]) -> Option<i64> {
         }
     };
     field.write(bytes, offset, stored);
-    Some(replied)
+    Some(Applied {
+        replied,
+        is_write: true,
+        is_other: stored != old,
+    })
 }

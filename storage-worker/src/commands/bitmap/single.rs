@@ -18,12 +18,14 @@ pub(crate) fn setbit(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let position = (offset / 8) as usize;
     let shift = 7 - offset % 8;
     let mut old = 0;
+    let is_longer = position >= len;
     ctx.keyspace
         .string_mut(&key, len.max(position + 1), |bytes| {
             let byte = &mut bytes[position];
             old = *byte >> shift & 1;
             *byte = *byte & !(1 << shift) | bit << shift;
         });
+    ctx.changed(u64::from(is_longer || old != bit));
     ctx.reply.int(i64::from(old));
     Ok(())
 }

@@ -55,10 +55,12 @@ fn store(ctx: &mut Context<'_>, destination: &[u8], result: &[u8]) {
     if result.is_empty() {
         if ctx.keyspace.find(&key, ctx.now, Access::Write).is_some() {
             ctx.keyspace.unlink(&key);
+            ctx.changed(1);
         }
     } else {
         ctx.keyspace
             .set_string(&key, StringValue::Raw(result), Expiry::Clear);
+        ctx.changed(1);
     }
     ctx.reply.int(result.len() as i64);
 }

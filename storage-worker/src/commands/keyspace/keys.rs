@@ -1,6 +1,7 @@
 //! Existence, removal, renaming and copying of whole keys.
 
 use crate::commands::prelude::*;
+use crate::keyspace::Key;
 
 /// DEL key [key ...]
 pub(crate) fn del(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
@@ -14,19 +15,21 @@ pub(crate) fn unlink(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn remove(ctx: &mut Context<'_>, args: Args<'_>, is_lazy: bool) -> CommandResult {
-    let mut removed = 0;
+    let mut removed: u32 = 0;
     ctx.for_each_key(args, 1, 1, |ctx, key, _| {
         // The look-up removes a key whose time has passed, which then does not count.
         if ctx.keyspace.find(key, ctx.now, Access::Write).is_some() {
-            removed += i64::from(if is_lazy {
+            removed += u32::from(if is_lazy {
                 ctx.keyspace.unlink(key)
             } else {
                 ctx.keyspace.remove(key)
             });
+            ctx.signal_ready(key);
         }
         Ok(())
     })?;
-    ctx.reply.int(removed);
+    ctx.changed(u64::from(removed));
+    ctx.reply.int(i64::from(removed));
     Ok(())
 }
 
@@ -72,7 +75,7 @@ pub(crate) fn rename(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         return Err(CommandError::NoSuchKey);
     }
     if from.bytes != to.bytes {
-        ctx.keyspace.rename(&from, &to);
+        rename_key(ctx, &from, &to);
     }
     ctx.reply.ok();
     Ok(())
@@ -87,10 +90,17 @@ pub(crate) fn renamenx(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let is_free =
         from.bytes != to.bytes && ctx.keyspace.find(&to, ctx.now, Access::Write).is_none();
     if is_free {
-        ctx.keyspace.rename(&from, &to);
+        rename_key(ctx, &from, &to);
     }
     ctx.reply.int(i64::from(is_free));
     Ok(())
+}
+
+fn rename_key(ctx: &mut Context<'_>, from: &Key<'_>, to: &Key<'_>) {
+    ctx.keyspace.rename(from, to);
+    ctx.changed(1);
+    ctx.signal_ready(from);
+    ctx.signal_ready(to);
 }
 
 /// COPY source destination [DB destination-db] [REPLACE]
@@ -119,6 +129,8 @@ pub(crate) fn copy(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         is_present && (replaces || ctx.keyspace.find(&to, ctx.now, Access::Write).is_none());
     if is_copied {
         ctx.keyspace.copy(&from, &to);
+        ctx.changed(1);
+        ctx.signal_ready(&to);
     }
     ctx.reply.int(i64::from(is_copied));
     Ok(())

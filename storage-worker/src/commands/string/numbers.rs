@@ -45,6 +45,7 @@ fn add(ctx: &mut Context<'_>, args: Args<'_>, increment: i64) -> CommandResult {
     let sum = value.checked_add(increment).ok_or(CommandError::Overflow)?;
     ctx.keyspace
         .set_string(&key, StringValue::Int(sum), Expiry::Keep);
+    ctx.changed(1);
     ctx.reply.int(sum);
     Ok(())
 }
@@ -67,6 +68,7 @@ pub(crate) fn incrbyfloat(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResul
     sum.write(&mut text);
     ctx.keyspace
         .set_string(&key, StringValue::Plain(&text), Expiry::Keep);
+    ctx.changed(1);
     ctx.reply.bulk(&text);
     Ok(())
 }

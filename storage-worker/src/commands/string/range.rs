@@ -52,6 +52,7 @@ pub(crate) fn setrange(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     ctx.keyspace.string_mut(&key, new_len, |bytes| {
         bytes[offset..end].copy_from_slice(value);
     });
+    ctx.changed(1);
     ctx.reply.int(new_len as i64);
     Ok(())
 }
@@ -72,6 +73,7 @@ pub(crate) fn append(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
             value.len()
         }
     };
+    ctx.changed(1);
     ctx.reply.int(len as i64);
     Ok(())
 }

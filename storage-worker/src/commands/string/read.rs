@@ -22,6 +22,7 @@ pub(crate) fn getex(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         return Ok(());
     };
     let value = string_of(&found)?;
+    let has_expiry = found.expiry().is_some();
     let wanted = match options.expiry {
         ExpiryOption::At(unit, text) => Some(Some(unit.parse(text, ctx.now, "getex")?)),
         ExpiryOption::Persist => Some(None),
@@ -32,11 +33,17 @@ pub(crate) fn getex(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         // A time that has passed deletes the key at once instead of leaving it to expire.
         Some(Some(at)) if at.get() <= ctx.now.get() => {
             ctx.keyspace.unlink(&key);
+            ctx.changed(1);
         }
-        Some(expiry) => {
-            ctx.keyspace.set_expiry(&key, expiry);
+        Some(Some(at)) => {
+            ctx.keyspace.set_expiry(&key, Some(at));
+            ctx.changed(1);
         }
-        None => {}
+        Some(None) if has_expiry => {
+            ctx.keyspace.set_expiry(&key, None);
+            ctx.changed(1);
+        }
+        Some(None) | None => {}
     }
     Ok(())
 }
@@ -52,6 +59,7 @@ pub(crate) fn getdel(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         }
     }
     ctx.keyspace.unlink(&key);
+    ctx.changed(1);
     Ok(())
 }
 

@@ -10,6 +10,7 @@ pub(crate) fn set(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     if args.len() == 3 {
         ctx.keyspace
             .set_string(&key, StringValue::Auto(args.get(2)), Expiry::Clear);
+        ctx.changed(1);
         ctx.reply.ok();
         return Ok(());
     }
@@ -22,6 +23,7 @@ pub(crate) fn set(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     if options.condition == Condition::Always && !options.returns_old {
         ctx.keyspace
             .set_string(&key, StringValue::Auto(args.get(2)), expiry);
+        ctx.changed(1);
         ctx.reply.ok();
         return Ok(());
     }
@@ -45,6 +47,7 @@ pub(crate) fn set(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     if is_met {
         ctx.keyspace
             .set_string(&key, StringValue::Auto(args.get(2)), expiry);
+        ctx.changed(1);
     }
     Ok(())
 }
@@ -56,6 +59,7 @@ pub(crate) fn setnx(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     if is_absent {
         ctx.keyspace
             .set_string(&key, StringValue::Auto(args.get(2)), Expiry::Clear);
+        ctx.changed(1);
     }
     ctx.reply.int(i64::from(is_absent));
     Ok(())
@@ -81,6 +85,7 @@ fn set_with_expiry(
     let key = ctx.first_key(args);
     ctx.keyspace
         .set_string(&key, StringValue::Auto(args.get(3)), Expiry::At(at));
+    ctx.changed(1);
     ctx.reply.ok();
     Ok(())
 }
@@ -94,6 +99,7 @@ pub(crate) fn getset(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     }
     ctx.keyspace
         .set_string(&key, StringValue::Auto(args.get(2)), Expiry::Clear);
+    ctx.changed(1);
     Ok(())
 }
 
@@ -131,6 +137,7 @@ fn set_pairs(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
             StringValue::Auto(args.get(position + 1)),
             Expiry::Clear,
         );
+        ctx.changed(1);
         Ok(())
     })
 }
@@ -146,6 +153,7 @@ pub(crate) fn delifeq(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     };
     if is_met {
         ctx.keyspace.unlink(&key);
+        ctx.changed(1);
     }
     ctx.reply.int(i64::from(is_met));
     Ok(())

@@ -1,0 +1,38 @@
+//! Internal commands: sent by the gateway, not callable by name; Redis has none of them.
+
+/// Passes the rows gathered so far and internal ones on to `$with`: the last group.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! internal_rows {
+    ($with:ident $($gathered:tt)*) => { $with! {
+        $($gathered)*
+        /// Debugging switches of every worker: SET-ACTIVE-EXPIRE, SLEEP.
+        Debug          ("_debug", -2, ADMIN | INTERNAL, none(), Every(Merge::AllOk),
+            docs(Server, "1.0.0", "O(1)", NONE))
+            => internal::debug;
+        /// The line that DEBUG OBJECT answers with.
+        DebugObject    ("_debugobject", 2, READONLY | INTERNAL, one(RO | ACCESS), Owner,
+            docs(Server, "1.0.0", "O(1)", KEY))
+            => internal::debug_object;
+        /// A value in a form that `_import` takes: payload and absolute expiry (-1: none), or nothing.
+        Export         ("_export", 2, READONLY | INTERNAL, one(RO | ACCESS), Owner,
+            docs(Generic, "1.0.0", "O(N) with N the size of the value", KEY))
+            => internal::export;
+        /// Creates a key from what `_export` returned: key, payload, expiry, whether it may replace.
+        Import         ("_import", 5, WRITE | DENYOOM | INTERNAL, one(OW | UPDATE), Owner,
+            docs(Generic, "1.0.0", "O(N) with N the size of the value", KEY))
+            => internal::import;
+        /// The strings at several keys, nothing for missing ones, an error if one is no string.
+        Strings        ("_strings", -2, READONLY | INTERNAL, all(RO | ACCESS), Owner,
+            docs(String, "1.0.0", "O(N) with N the number of keys", KEYS))
+            => internal::strings;
+        /// Stores the result of BITOP over operands that came from other workers.
+        BitOpStore     ("_bitopstore", -4, WRITE | DENYOOM | INTERNAL, at(2, OW | UPDATE), Owner,
+            docs(Bitmap, "1.0.0", "O(N) with N the length of the operands", NONE))
+            => internal::bitop_store;
+        /// LCS over two strings that came from other workers; they stand in the place of the keys.
+        LcsOfStrings   ("_lcs", -3, READONLY | INTERNAL, none(), Owner,
+            docs(String, "1.0.0", "O(N*M) with N and M the lengths of the strings", NONE))
+            => internal::lcs;
+    }};
+}
