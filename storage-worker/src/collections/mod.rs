@@ -10,6 +10,7 @@
 //!   hash                     fields with values that may expire
 //!   ordered                  a tree of small records, by key and in order
 //!   blob, owned              a string as an object of its own; a structure that no key has yet
+//!   stream                   entries by id, in listpacks, and groups of consumers
 //!   bit_field, bit_ops,      what the bitmap and string groups do to the bytes of a string
 //!   subsequence
 //! ```
@@ -41,6 +42,11 @@ mod owned;
 )]
 pub mod set_table;
 mod splice;
+#[expect(
+    unsafe_code,
+    reason = "streams and named objects are raw memory of the arena"
+)]
+pub mod stream;
 pub mod subsequence;
 
 use std::ptr::NonNull;

@@ -309,6 +309,51 @@ impl<'a> Iterator for Iter<'a> {
     }
 }
 
+impl Iter<'_> {
+    /// Whether no element is left.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.from >= self.to
+    }
+
+    /// Where the next element begins, or would begin.
+    #[inline]
+    #[must_use]
+    pub fn position(&self) -> Position {
+        Position::new(self.from)
+    }
+
+    /// Where the last element that is left ends.
+    #[inline]
+    #[must_use]
+    pub fn end_position(&self) -> Position {
+        Position::new(self.to)
+    }
+
+    /// Leaves out the next `count` elements.
+    #[inline]
+    pub fn pass(&mut self, count: usize) {
+        for _ in 0..count {
+            if self.from >= self.to {
+                return;
+            }
+            self.from += span(self.bytes, self.from);
+        }
+    }
+
+    /// Leaves out the last `count` elements.
+    #[inline]
+    pub fn pass_back(&mut self, count: usize) {
+        for _ in 0..count {
+            if self.from >= self.to {
+                return;
+            }
+            self.to -= len_before(self.bytes, self.to);
+        }
+    }
+}
+
 impl DoubleEndedIterator for Iter<'_> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
