@@ -328,7 +328,9 @@ mod tests {
                 }
             }
             drop(buffer);
-            prop_assert_eq!(Arena.used_bytes(), empty);
+            // The books of the arena may have grown by pages.
+            let left = Arena.used_bytes() - empty;
+            prop_assert!(left.is_multiple_of(4096) && left < 64 * 1024, "{}", left);
         }
     }
 

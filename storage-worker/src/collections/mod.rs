@@ -6,6 +6,8 @@
 //!   listpack                 packed elements in one piece of memory: every small collection
 //!   intset                   packed integers: small sets of nothing else
 //!   set_table                the members of a big set: a dictionary over small objects
+//!   list                     long lists: many listpacks and a directory of them
+//!   lzf                      compression of snapshots and of the middle of lists
 //!   splice, buffer           memory that can be edited in the middle
 //!   hash                     fields with values that may expire
 //!   ordered                  a tree of small records, by key and in order
@@ -28,7 +30,10 @@ mod blob;
 mod buffer;
 pub mod hash;
 pub mod intset;
+#[expect(unsafe_code, reason = "a list is freed by its address")]
+pub mod list;
 pub mod listpack;
+pub mod lzf;
 #[expect(unsafe_code, reason = "nodes are raw memory of the arena (O4)")]
 pub mod ordered;
 #[expect(

@@ -4,8 +4,8 @@
 
 use crate::collections::{Splice, StringRef};
 
-use super::element::{Encoded, span};
-use super::{COUNT_UNKNOWN, HEADER_BYTES, Listpack, Position, TERMINATOR, count_of};
+use super::element::{Encoded, decode, span};
+use super::{COUNT_UNKNOWN, HEADER_BYTES, Listpack, Position, TERMINATOR, Wanted, count_of};
 
 /// Writes the length and a count that has changed by `more - fewer` into the header.
 fn set_header(target: &mut impl Splice, more: usize, fewer: usize) {
@@ -114,6 +114,39 @@ pub fn delete(target: &mut impl Splice, position: Position, count: usize) -> Opt
     target.splice(from, to - from, 0);
     set_header(target, 0, removed);
     (to < end).then_some(position)
+}
+
+/// Removes elements that are the wanted one: skips the first `skip` of them, removes the next `limit`
+/// ones, and returns how many these were. Moves every other element at most once.
+pub fn remove_equal(
+    target: &mut impl Splice,
+    wanted: &Wanted<'_>,
+    skip: usize,
+    limit: usize,
+) -> usize {
+    let bytes = target.bytes_mut();
+    let end = bytes.len() - 1;
+    // Bytes up to `kept` are done; what lies from `moved` on follows them.
+    let (mut kept, mut moved, mut offset) = (HEADER_BYTES, HEADER_BYTES, HEADER_BYTES);
+    let (mut seen, mut removed) = (0, 0);
+    while offset < end && removed < limit {
+        let (element, span) = decode(bytes, offset);
+        if wanted.is(element) {
+            seen += 1;
+            if seen > skip {
+                bytes.copy_within(moved..offset, kept);
+                kept += offset - moved;
+                moved = offset + span;
+                removed += 1;
+            }
+        }
+        offset += span;
+    }
+    if removed > 0 {
+        target.splice(kept, moved - kept, 0);
+        set_header(target, 0, removed);
+    }
+    removed
 }
 
 /// Adds all elements of another listpack at the end.

@@ -36,7 +36,7 @@ mod tests;
 
 pub use edit::{
     append, delete, insert_after, insert_before, prepend, push_back, push_back_all, push_front,
-    replace, split_off,
+    remove_equal, replace, split_off,
 };
 pub use element::encoded_len;
 
@@ -230,6 +230,22 @@ impl<'a> Listpack<'a> {
             from: position.offset(),
             ..self.iter()
         }
+    }
+
+    /// The elements up to this one, it included.
+    #[inline]
+    #[must_use]
+    pub fn iter_to(self, position: Position) -> Iter<'a> {
+        Iter {
+            to: position.offset() + span(self.bytes, position.offset()),
+            ..self.iter()
+        }
+    }
+
+    /// How many elements are the wanted one.
+    #[must_use]
+    pub fn count_equal(self, wanted: &Wanted<'_>) -> usize {
+        self.iter().filter(|&element| wanted.is(element)).count()
     }
 
     /// The first element from `from` on that is `what`; between two that are compared, `skip` are not
