@@ -19,6 +19,12 @@ pub struct EngineSettings {
     pub flush_is_lazy: bool,
     /// `lazyfree-lazy-user-del`: DEL works as UNLINK.
     pub del_is_lazy: bool,
+    /// `set-max-intset-entries`: more integers are a table.
+    pub set_integers_packed: usize,
+    /// `set-max-listpack-entries`: a set with more members is a table.
+    pub set_members_packed: usize,
+    /// `set-max-listpack-value`: a set with a longer member is a table.
+    pub set_bytes_packed: usize,
     /// `DEBUG SET-ACTIVE-EXPIRE`: whether expired keys are removed in the background.
     pub active_expire: bool,
 }
@@ -44,6 +50,10 @@ impl EngineSettings {
         );
         self.flush_is_lazy = settings.lazyfree_lazy_user_flush();
         self.del_is_lazy = settings.lazyfree_lazy_user_del();
+        let size = |value: i64| usize::try_from(value).unwrap_or(usize::MAX);
+        self.set_integers_packed = size(settings.set_max_intset_entries());
+        self.set_members_packed = size(settings.set_max_listpack_entries());
+        self.set_bytes_packed = size(settings.set_max_listpack_value());
     }
 
     /// The settings of a system that starts.
@@ -55,6 +65,9 @@ impl EngineSettings {
             policy_is_lfu: false,
             flush_is_lazy: false,
             del_is_lazy: false,
+            set_integers_packed: 0,
+            set_members_packed: 0,
+            set_bytes_packed: 0,
             active_expire: true,
         };
         engine.update(settings);

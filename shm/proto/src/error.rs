@@ -103,11 +103,17 @@ fixed_errors! {
     // --- lists
     // --- hashes
     // --- sets
+    NotPositive = "ERR value is out of range, must be positive";
+    NumkeysNotPositive = "ERR numkeys should be greater than 0";
+    NumkeysTooLarge = "ERR Number of keys can't be greater than number of args";
+    LimitNegative = "ERR LIMIT can't be negative";
     // --- sorted sets
     // --- streams
     // --- places
     // --- HyperLogLogs
     // --- generic
+    NotInSymmetricRange = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
+    ScoresNotNumbers = "ERR One or more scores can't be converted into double";
     InvalidCursor = "ERR invalid cursor";
     NoValuesOutsideHscan = "ERR NOVALUES option can only be used in HSCAN";
     DatabaseOutOfRange = "ERR DB index is out of range";
