@@ -10,6 +10,7 @@
 //!   lzf                      compression of snapshots and of the middle of lists
 //!   splice, buffer           memory that can be edited in the middle
 //!   hash                     fields with values that may expire
+//!   sorted_set               members with scores, by name and by rank
 //!   ordered                  a tree of small records, by key and in order
 //!   blob, owned              a string as an object of its own; a structure that no key has yet
 //!   stream                   entries by id, in listpacks, and groups of consumers
@@ -46,6 +47,11 @@ mod owned;
     reason = "a table is an object of the arena, taken and given back by hand (T1)"
 )]
 pub mod set_table;
+#[expect(
+    unsafe_code,
+    reason = "members and nodes are raw memory of the arena (Z1, Z2)"
+)]
+pub mod sorted_set;
 mod splice;
 #[expect(
     unsafe_code,

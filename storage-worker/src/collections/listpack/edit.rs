@@ -49,10 +49,27 @@ pub fn push_back_all<'v, V: Into<StringRef<'v>>>(
     target: &mut impl Splice,
     elements: impl Iterator<Item = V> + Clone,
 ) {
+    insert_all_at(target, end_of(target), elements);
+}
+
+/// Adds elements in front of another one, with one change of the memory.
+pub fn insert_all_before<'v, V: Into<StringRef<'v>>>(
+    target: &mut impl Splice,
+    position: Position,
+    elements: impl Iterator<Item = V> + Clone,
+) {
+    insert_all_at(target, position.offset(), elements);
+}
+
+fn insert_all_at<'v, V: Into<StringRef<'v>>>(
+    target: &mut impl Splice,
+    offset: usize,
+    elements: impl Iterator<Item = V> + Clone,
+) {
     let spans = elements
         .clone()
         .map(|element| Encoded::new(element.into()).span());
-    let mut room = target.splice(end_of(target), 0, spans.sum());
+    let mut room = target.splice(offset, 0, spans.sum());
     let mut count = 0;
     for element in elements {
         let element = Encoded::new(element.into());

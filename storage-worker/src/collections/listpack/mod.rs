@@ -35,8 +35,8 @@ mod element;
 mod tests;
 
 pub use edit::{
-    append, delete, insert_after, insert_before, prepend, push_back, push_back_all, push_front,
-    remove_equal, replace, split_off,
+    append, delete, insert_after, insert_all_before, insert_before, prepend, push_back,
+    push_back_all, push_front, remove_equal, replace, split_off,
 };
 pub use element::encoded_len;
 
