@@ -3,6 +3,7 @@
 //! They are read from the registry at start and whenever its version changes, so no command ever
 //! looks a setting up by name.
 
+use crate::collections::list::Fill;
 use crate::keyspace::{ClockMode, EvictionPolicy};
 use proto::settings::{MaxmemoryPolicy, Settings};
 
@@ -25,6 +26,13 @@ pub struct EngineSettings {
     pub set_members_packed: usize,
     /// `set-max-listpack-value`: a set with a longer member is a table.
     pub set_bytes_packed: usize,
+    /// `list-max-listpack-size`.
+    pub list_fill: Fill,
+    /// `list-compress-depth`.
+    pub list_compress_depth: u32,
+    /// `DEBUG QUICKLIST-PACKED-THRESHOLD`: elements of so many bytes get a node of their own; 0: as
+    /// `list_fill` says.
+    pub list_plain_from: u32,
     /// `DEBUG SET-ACTIVE-EXPIRE`: whether expired keys are removed in the background.
     pub active_expire: bool,
 }
@@ -41,7 +49,7 @@ pub struct MemoryLimit {
 }
 
 impl EngineSettings {
-    /// Takes over what an operator has set; `active_expire`, which no setting says, stays.
+    /// Takes over what an operator has set; what DEBUG alone can set stays.
     pub fn update(&mut self, settings: &Settings) {
         self.bulk_bytes_max = settings.proto_max_bulk_len();
         self.policy_is_lfu = matches!(
@@ -54,6 +62,9 @@ impl EngineSettings {
         self.set_integers_packed = size(settings.set_max_intset_entries());
         self.set_members_packed = size(settings.set_max_listpack_entries());
         self.set_bytes_packed = size(settings.set_max_listpack_value());
+        self.list_fill = Fill::new(settings.list_max_listpack_size());
+        // More nodes than that no list can have.
+        self.list_compress_depth = u32::try_from(settings.list_compress_depth()).unwrap_or(0);
     }
 
     /// The settings of a system that starts.
@@ -68,6 +79,9 @@ impl EngineSettings {
             set_integers_packed: 0,
             set_members_packed: 0,
             set_bytes_packed: 0,
+            list_fill: Fill::default(),
+            list_compress_depth: 0,
+            list_plain_from: 0,
             active_expire: true,
         };
         engine.update(settings);

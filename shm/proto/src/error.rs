@@ -101,6 +101,12 @@ fixed_errors! {
     LcsMemory = "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len";
     LcsLenAndIdx = "ERR If you want both the length and indexes, please just use IDX.";
     // --- lists
+    IndexOutOfRange = "ERR index out of range";
+    NotSymmetric = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
+    RankZero = "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list";
+    CountNegative = "ERR COUNT can't be negative";
+    MaxlenNegative = "ERR MAXLEN can't be negative";
+    CountNotPositive = "ERR count should be greater than 0";
     // --- hashes
     // --- sets
     NotPositive = "ERR value is out of range, must be positive";
