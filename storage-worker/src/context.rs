@@ -225,10 +225,3 @@ pub fn clamp_range(start: i64, end: i64, len: usize) -> Option<(usize, usize)> {
     }
     Some((usize::try_from(first).ok()?, usize::try_from(last).ok()?))
 }
-
-/// What TYPE calls a kind of value.
-pub fn kind_name(kind: ValueKind) -> &'static str {
-    match kind {
-        ValueKind::String => "string",
-    }
-}

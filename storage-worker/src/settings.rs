@@ -4,7 +4,7 @@
 //! looks a setting up by name.
 
 use crate::collections::list::Fill;
-use crate::keyspace::{ClockMode, EvictionPolicy};
+use crate::keyspace::{ClockMode, EvictionPolicy, Freeing, LazyFree};
 use proto::settings::{MaxmemoryPolicy, Settings};
 
 /// What commands look at.
@@ -33,8 +33,47 @@ pub struct EngineSettings {
     /// `DEBUG QUICKLIST-PACKED-THRESHOLD`: elements of so many bytes get a node of their own; 0: as
     /// `list_fill` says.
     pub list_plain_from: u32,
+    /// How large hashes, sorted sets, nodes of streams and HyperLogLogs may be in their packed form.
+    pub limits: Limits,
     /// `DEBUG SET-ACTIVE-EXPIRE`: whether expired keys are removed in the background.
     pub active_expire: bool,
+}
+
+/// From which size on hashes, sorted sets, streams and HyperLogLogs are kept in other forms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// `hash-max-listpack-entries`: fields of a packed hash.
+    pub hash_entries: usize,
+    /// `hash-max-listpack-value`: bytes of a name or value in it.
+    pub hash_value_bytes: usize,
+    /// `zset-max-listpack-entries`: members of a packed sorted set.
+    pub sorted_set_entries: usize,
+    /// `zset-max-listpack-value`: bytes of a member in it.
+    pub sorted_set_value_bytes: usize,
+    /// `hll-sparse-max-bytes`: bytes of a sparse HyperLogLog.
+    pub hyperloglog_sparse_bytes: usize,
+    /// `stream-node-max-bytes`: bytes of a node of a stream; 0: no limit.
+    pub stream_node_bytes: usize,
+    /// `stream-node-max-entries`: entries of it; 0: no limit.
+    pub stream_node_entries: usize,
+}
+
+impl Limits {
+    /// The limits that an operator has set.
+    pub fn new(settings: &Settings) -> Self {
+        fn bytes<T: TryInto<usize>>(number: T) -> usize {
+            number.try_into().unwrap_or(usize::MAX)
+        }
+        Self {
+            hash_entries: bytes(settings.hash_max_listpack_entries()),
+            hash_value_bytes: bytes(settings.hash_max_listpack_value()),
+            sorted_set_entries: bytes(settings.zset_max_listpack_entries()),
+            sorted_set_value_bytes: bytes(settings.zset_max_listpack_value()),
+            hyperloglog_sparse_bytes: bytes(settings.hll_sparse_max_bytes()),
+            stream_node_bytes: bytes(settings.stream_node_max_bytes()),
+            stream_node_entries: bytes(settings.stream_node_max_entries()),
+        }
+    }
 }
 
 /// What eviction goes by.
@@ -65,6 +104,7 @@ impl EngineSettings {
         self.list_fill = Fill::new(settings.list_max_listpack_size());
         // More nodes than that no list can have.
         self.list_compress_depth = u32::try_from(settings.list_compress_depth()).unwrap_or(0);
+        self.limits = Limits::new(settings);
     }
 
     /// The settings of a system that starts.
@@ -82,6 +122,7 @@ impl EngineSettings {
             list_fill: Fill::default(),
             list_compress_depth: 0,
             list_plain_from: 0,
+            limits: Limits::default(),
             active_expire: true,
         };
         engine.update(settings);
@@ -105,6 +146,22 @@ pub fn clock_mode(settings: &Settings) -> ClockMode {
     let number = |value: i64| u32::try_from(value).unwrap_or(u32::MAX);
     let log_factor = number(settings.lfu_log_factor());
     policy(settings).clock_mode(log_factor, number(settings.lfu_decay_time()))
+}
+
+/// How values are freed that no client asked to be deleted under these settings.
+pub fn lazy_free(settings: &Settings) -> LazyFree {
+    let freeing = |is_lazy| {
+        if is_lazy {
+            Freeing::Lazy
+        } else {
+            Freeing::Plain
+        }
+    };
+    LazyFree {
+        overwritten: freeing(settings.lazyfree_lazy_server_del()),
+        expired: freeing(settings.lazyfree_lazy_expire()),
+        evicted: freeing(settings.lazyfree_lazy_eviction()),
+    }
 }
 
 fn policy(settings: &Settings) -> EvictionPolicy {

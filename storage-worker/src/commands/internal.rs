@@ -3,21 +3,22 @@
 //! The gateway uses them for commands over keys of several workers (it fetches with one and stores
 //! with another) and for switches that every worker must hear of.
 //!
-//! Payload of a moved value: kind, encoding, then the bytes; only workers of one build exchange it.
+//! Payload of a moved value; only workers of one build exchange it. Collections that are structures do
+//! not move yet.
 //!
 //! ```text
-//!   | kind u8 | encoding u8 | string: its bytes (an integer as text) ... |
+//!   | kind u8 | string: encoding u8 | its bytes (an integer as text) ... |
+//!             | others: form u8     | packed bytes ...                   |
 //! ```
 
 use crate::commands::prelude::*;
-use crate::keyspace::Encoding;
+use crate::keyspace::{Encoding, Form};
 use proto::time::UnixMillis;
 use std::time::Duration;
 
 pub(crate) use super::bitmap::bitop_of_values as bitop_store;
 pub(crate) use super::string::{lcs_of_values as lcs, strings};
 
-const KIND_STRING: u8 = 0;
 const ENCODING_AUTO: u8 = 0;
 const ENCODING_RAW: u8 = 1;
 
@@ -89,13 +90,21 @@ pub(crate) fn export(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         ctx.reply.null();
         return Ok(());
     };
-    let encoding = if found.encoding() == Encoding::Raw {
-        ENCODING_RAW
+    if found.is_structure() {
+        return Err(CommandError::CrossSlot);
+    }
+    let mut payload = vec![found.kind() as u8];
+    if found.kind() == ValueKind::String {
+        payload.push(if found.encoding() == Encoding::Raw {
+            ENCODING_RAW
+        } else {
+            ENCODING_AUTO
+        });
+        with_bytes(found.string(), |bytes| payload.extend_from_slice(bytes));
     } else {
-        ENCODING_AUTO
-    };
-    let mut payload = vec![KIND_STRING, encoding];
-    with_bytes(string_of(&found)?, |bytes| payload.extend_from_slice(bytes));
+        payload.push(found.form().0);
+        payload.extend_from_slice(found.packed());
+    }
     let expiry = found.expiry().map_or(-1, |at| at.get() as i64);
     ctx.reply.array(2);
     ctx.reply.bulk(&payload);
@@ -107,13 +116,14 @@ pub(crate) fn export(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
 ///
 /// Replies 1, or 0 if the key exists and must not be replaced.
 pub(crate) fn import(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
-    let (encoding, bytes) = match args.get(2) {
-        [
-            KIND_STRING,
-            encoding @ (ENCODING_AUTO | ENCODING_RAW),
-            bytes @ ..,
-        ] => (*encoding, bytes),
-        _ => return Err(CommandError::Syntax),
+    let [kind, how, bytes @ ..] = args.get(2) else {
+        return Err(CommandError::Syntax);
+    };
+    let Some(kind) = ValueKind::ALL
+        .into_iter()
+        .find(|known| *known as u8 == *kind)
+    else {
+        return Err(CommandError::Syntax);
     };
     let expiry = match u64::try_from(integer(args.get(3))?) {
         Ok(at) => Expiry::At(UnixMillis(at)),
@@ -123,11 +133,19 @@ pub(crate) fn import(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let key = ctx.first_key(args);
     let is_free = ctx.keyspace.find(&key, ctx.now, Access::Write).is_none();
     if is_free || may_replace {
-        let value = match encoding {
-            ENCODING_RAW => StringValue::Raw(bytes),
-            _ => StringValue::Auto(bytes),
-        };
-        ctx.keyspace.set_string(&key, value, expiry);
+        if kind == ValueKind::String {
+            let value = match *how {
+                ENCODING_RAW => StringValue::Raw(bytes),
+                _ => StringValue::Auto(bytes),
+            };
+            ctx.keyspace.set_string(&key, value, expiry);
+        } else {
+            let form = Form(*how % 8);
+            ctx.keyspace.replace_with_packed(&key, kind, form, bytes);
+            if let Expiry::At(at) = expiry {
+                ctx.keyspace.set_expiry(&key, Some(at));
+            }
+        }
         ctx.changed(1);
         ctx.signal_ready(&key);
     }

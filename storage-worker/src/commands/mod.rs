@@ -40,8 +40,8 @@ pub fn handler(command: StorageCommand) -> Handler {
 /// Names that nearly every handler uses.
 mod prelude {
     pub(crate) use crate::context::{
-        CommandResult, Context, clamp_range, integer, is_equal, kind_name, reply_string,
-        string_len, string_of, with_bytes,
+        CommandResult, Context, clamp_range, integer, is_equal, reply_string, string_len,
+        string_of, with_bytes,
     };
     pub(crate) use crate::keyspace::{Access, Expiry, StringRef, StringValue, ValueKind};
     pub(crate) use proto::CommandError;

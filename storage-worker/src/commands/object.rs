@@ -5,6 +5,9 @@
 use crate::commands::prelude::*;
 use crate::keyspace::Found;
 
+/// Elements that MEMORY USAGE looks at unless it is told a number.
+const SAMPLES_DEFAULT: usize = 5;
+
 /// OBJECT ENCODING key
 pub(crate) fn encoding(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     describe(ctx, args, |found, reply| {
@@ -49,19 +52,19 @@ pub(crate) fn freq(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
 
 /// MEMORY USAGE key [SAMPLES count]
 ///
-/// The count is checked and has no effect: the memory of a value is known exactly.
+/// Where the memory of a collection is known exactly, the count has no effect; 0 is all elements.
 pub(crate) fn memory_usage(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    let mut samples = SAMPLES_DEFAULT;
     let mut words = args.iter_from(3);
     while let Some(word) = words.next() {
         let value = words
             .next()
             .filter(|_| word.eq_ignore_ascii_case(b"SAMPLES"));
-        if integer(value.ok_or(CommandError::Syntax)?)? < 0 {
-            return Err(CommandError::Syntax);
-        }
+        let number = integer(value.ok_or(CommandError::Syntax)?)?;
+        samples = usize::try_from(number).map_err(|_| CommandError::Syntax)?;
     }
     describe(ctx, args, |found, reply| {
-        reply.int(found.memory_bytes() as i64);
+        reply.int(found.memory_bytes(samples) as i64);
         Ok(())
     })
 }

@@ -10,7 +10,7 @@
 //! An idle worker that has caught up wakes ten times a second for some microseconds.
 //! Not here: how keys are found (`keyspace`), eviction for a command that needs room (`core`).
 
-use super::core::Core;
+use super::core::{Core, FREE_STEPS};
 use proto::counters::{DatabaseCounter, WorkerCounter, worker_page};
 use proto::time::UnixMillis;
 use shm::arena::Arena;
@@ -24,8 +24,6 @@ const BUSY_INTERVAL_MS: u64 = 1;
 const IDLE_INTERVAL_MS: u64 = 100;
 /// Steps of expiry per slice, 0.2 us each.
 const EXPIRE_STEPS: usize = 500;
-/// Keys freed per slice, 0.1 us each.
-const FREE_STEPS: usize = 1000;
 /// Free pages that stay for the next growth: a twentieth of what is used, at least 4 MiB.
 const KEEP_BYTES_MIN: u64 = 4 << 20;
 /// Pages given back per slice; a page costs about 0.3 us.
@@ -66,7 +64,7 @@ impl Background {
         if core.engine.settings.active_expire {
             is_more |= expire(core);
         }
-        if core.engine.keyspace.lazily_pending() > 0 {
+        if core.engine.keyspace.has_graves() {
             is_more |= core.in_background(|core| core.engine.keyspace.free_slice(FREE_STEPS));
         }
         if core.is_over_limit() {

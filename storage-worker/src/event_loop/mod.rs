@@ -37,7 +37,7 @@ use self::background::Background;
 use self::control::{ControlThread, Mail};
 use self::core::Core;
 use self::link::{Link, Turn};
-use crate::settings::{MemoryLimit, clock_mode};
+use crate::settings::{MemoryLimit, clock_mode, lazy_free};
 use proto::counters::WorkerCounter;
 use proto::settings::Settings;
 use runtime::{ControlSender, FromChild};
@@ -186,10 +186,9 @@ impl EventLoop {
 
     fn apply(&mut self, settings: &Settings) {
         self.core.engine.settings.update(settings);
-        self.core
-            .engine
-            .keyspace
-            .set_clock_mode(clock_mode(settings));
+        let keyspace = &mut self.core.engine.keyspace;
+        keyspace.set_clock_mode(clock_mode(settings));
+        keyspace.set_lazy_free(lazy_free(settings));
         self.core.limit = MemoryLimit::new(settings);
     }
 

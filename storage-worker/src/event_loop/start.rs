@@ -28,7 +28,7 @@ use super::link::{Doubt, Link, Peer};
 use super::{EventLoop, Served};
 use crate::engine::Engine;
 use crate::keyspace::{self, AttachError, Keyspace};
-use crate::settings::{EngineSettings, MemoryLimit, clock_mode};
+use crate::settings::{EngineSettings, MemoryLimit, clock_mode, lazy_free};
 use proto::counters::WorkerCounter;
 use runtime::{ArenaState, AttachLink, Child, ChildError, Descriptor, FromChild, Plan};
 use shm::arena::{ArenaError, Mapping, Origin};
@@ -147,6 +147,7 @@ pub(crate) fn start(mut child: Child) -> Result<EventLoop, StartError> {
     let bracket = Rc::new(Bracket::new(journal));
     keyspace.set_hook(Box::new(BracketHook(Rc::clone(&bracket))));
     keyspace.set_clock_mode(clock_mode(&settings));
+    keyspace.set_lazy_free(lazy_free(&settings));
     count_start(&party, &plan, &keyspace);
     let own_page = Party::open(
         party

@@ -3,6 +3,7 @@
 use shm::arena::Arena;
 
 use super::entry::{Entry, Storage};
+use super::kind::ValueKind;
 use super::{Database, GROUP, Keyspace, Root, SlotTable, pointer};
 
 impl Keyspace {
@@ -96,6 +97,18 @@ fn check_entry(entry: Entry, slot: usize) -> Result<(), String> {
     }
     if usize::from(proto::slot::slot_of(entry.key())) != slot {
         return Err(format!("the entry at {at:#x} is in the wrong slot"));
+    }
+    if entry.kind() == ValueKind::String && entry.storage() == Storage::Structure
+        || entry.kind() != ValueKind::String && entry.storage() == Storage::Integer
+    {
+        return Err(format!(
+            "the entry at {at:#x} has a value that no {:?} has",
+            entry.kind()
+        ));
+    }
+    if entry.storage() == Storage::Structure {
+        super::structure::check(entry.kind(), entry.structure())
+            .map_err(|why| format!("the value of the entry at {at:#x}: {why}"))?;
     }
     if entry.storage() == Storage::Outside {
         let outside = entry.outside();

@@ -7,8 +7,9 @@
 //!  +------+-------+------+-----------------------------+-----+-----+- - - - - - - - - - - - - -+
 //!     1      1       3    6 if it expires  6     (2)    1/2/5
 //!
-//!  value:  Integer  8 bytes            Inline  len (1/2/5 bytes), bytes
+//!  value:  Integer  8 bytes            Inline     len (1/2/5 bytes), bytes
 //!          Outside  address 8, length 8, capacity 8
+//!                                      Structure  address 8
 //! ```
 //!
 //! Nothing is aligned and no size is stored: the size of the object follows from the lengths. The
@@ -19,6 +20,7 @@
 //!   E1  `size` of an entry has the size class that its object was taken with.
 //!   E2  the wheel place is the address of the word in the expiry wheel that names this entry.
 //!   E3  an outside buffer was taken with `capacity` bytes, and `length` of them are in use.
+//!   E4  a structure is a live one of the type that belongs to the kind, and no other entry names it.
 //!
 //! Cost: a key of 16 bytes with a value of 8 / 32 / 256 bytes is an object of 32 / 56 / 280 bytes.
 //! Not here: the index over the keys (dictionary), the meaning of the clock (`clock`).
@@ -28,12 +30,8 @@ use std::ptr::NonNull;
 use proto::time::UnixMillis;
 use shm::arena::{Arena, usable_size};
 
-/// The type of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ValueKind {
-    /// A string, which may be kept as an integer.
-    String,
-}
+use super::kind::{Label, MARKS, RAW, ValueKind};
+use super::structure;
 
 /// How the value of an entry is kept; the low half of byte 0. The high half is the kind.
 #[repr(u8)]
@@ -42,12 +40,11 @@ pub(super) enum Storage {
     Integer = 0,
     Inline = 1,
     Outside = 2,
+    Structure = 3,
 }
 
 const HAS_EXPIRY: u8 = 1;
 const FAR_EXPIRY: u8 = 2;
-/// Shown as `raw` although it is short: it was modified in place.
-const RAW: u8 = 4;
 
 /// Kind, flags, clock.
 const FIXED_BYTES: usize = 5;
@@ -73,20 +70,31 @@ pub(super) struct Outside {
     pub capacity: usize,
 }
 
-/// What an entry is made of.
+/// What an entry holds: what it is, and what it is made of.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Value<'a> {
-    Integer(i64),
-    Inline { bytes: &'a [u8], raw: bool },
-    Outside(Outside),
+pub(super) struct Value<'a> {
+    pub label: Label,
+    pub content: Content<'a>,
 }
 
-impl Value<'_> {
-    pub(super) fn stored_bytes(self) -> usize {
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Content<'a> {
+    Integer(i64),
+    Inline(&'a [u8]),
+    /// As many inline bytes, which may hold anything: the caller writes them.
+    Blank(usize),
+    Outside(Outside),
+    /// The address of a structure.
+    Structure(u64),
+}
+
+impl Content<'_> {
+    fn stored_bytes(self) -> usize {
         match self {
-            Value::Integer(_) => 8,
-            Value::Inline { bytes, .. } => length_bytes(bytes.len()) + bytes.len(),
-            Value::Outside(_) => OUTSIDE_BYTES,
+            Content::Inline(bytes) => length_bytes(bytes.len()) + bytes.len(),
+            Content::Blank(length) => length_bytes(length) + length,
+            Content::Integer(_) | Content::Structure(_) => 8,
+            Content::Outside(_) => OUTSIDE_BYTES,
         }
     }
 }
@@ -223,8 +231,7 @@ impl Entry {
 
     #[inline]
     pub(super) fn kind(self) -> ValueKind {
-        debug_assert!(self.byte(0) >> 4 == 0);
-        ValueKind::String
+        ValueKind::numbered(self.byte(0) >> 4)
     }
 
     #[inline]
@@ -232,7 +239,8 @@ impl Entry {
         match self.byte(0) & 15 {
             0 => Storage::Integer,
             1 => Storage::Inline,
-            _ => Storage::Outside,
+            2 => Storage::Outside,
+            _ => Storage::Structure,
         }
     }
 
@@ -249,6 +257,21 @@ impl Entry {
     /// Whether a short string is shown as `raw`.
     pub(super) fn is_raw(self) -> bool {
         self.flags() & RAW != 0
+    }
+
+    /// Kind, form and marks of the value.
+    #[inline]
+    pub(super) fn label(self) -> Label {
+        Label {
+            kind: self.kind(),
+            marks: self.flags() & MARKS,
+        }
+    }
+
+    /// Relabels a value that stays as it is.
+    pub(super) fn set_label(self, label: Label) {
+        self.set_byte(0, (label.kind as u8) << 4 | self.byte(0) & 15);
+        self.set_byte(1, self.flags() & !MARKS | label.marks);
     }
 
     /// Shows the value as `raw` from now on.
@@ -354,7 +377,14 @@ impl Entry {
         (offset + bytes, length)
     }
 
-    /// The bytes of a value that is not an integer.
+    /// The address of a `Structure` value.
+    #[inline]
+    pub(super) fn structure(self) -> u64 {
+        debug_assert!(self.storage() == Storage::Structure);
+        self.word(self.value_offset())
+    }
+
+    /// The bytes of a value that is kept as bytes.
     #[inline]
     pub(super) fn bytes<'a>(self) -> &'a [u8] {
         if self.storage() == Storage::Inline {
@@ -366,12 +396,46 @@ impl Entry {
         unsafe { std::slice::from_raw_parts(outside.start().as_ptr(), outside.length) }
     }
 
-    /// The bytes of a value that is not an integer, for changing them in place.
+    /// The bytes of a value that is kept as bytes, for changing them in place.
     pub(super) fn bytes_mut<'a>(self) -> &'a mut [u8] {
         let bytes: &[u8] = self.bytes();
         // SAFETY: the keyspace holds its entries exclusively while it changes one, and the pointer
         // came from memory that is writable.
         unsafe { std::slice::from_raw_parts_mut(bytes.as_ptr().cast_mut(), bytes.len()) }
+    }
+
+    /// Replaces `removed` bytes at `at` by `inserted` ones, whatever they hold. The object, or the
+    /// buffer outside, must have room for that.
+    pub(super) fn resplice(self, at: usize, removed: usize, inserted: usize) {
+        let old = self.bytes();
+        let length = old.len() - removed + inserted;
+        let tail = old.len() - at - removed;
+        let (start, to) = if self.storage() == Storage::Outside {
+            let mut outside = self.outside();
+            outside.length = length;
+            self.set_outside(outside);
+            (outside.start(), outside.start())
+        } else {
+            let (start, _) = self.inline_at();
+            let to = self.value_offset() + length_bytes(length);
+            // SAFETY: both offsets lie within the entry.
+            unsafe { (self.0.add(start), self.0.add(to)) }
+        };
+        // SAFETY: E1 or E3 and the caller's promise: both places lie within the object. The part that
+        // would be overwritten by the other one goes first.
+        unsafe {
+            let (from_tail, to_tail) = (start.add(at + removed), to.add(at + inserted));
+            if to_tail > from_tail {
+                to_tail.copy_from(from_tail, tail);
+                to.copy_from(start, at);
+            } else {
+                to.copy_from(start, at);
+                to_tail.copy_from(from_tail, tail);
+            }
+        }
+        if self.storage() != Storage::Outside {
+            self.set_length(self.value_offset(), length);
+        }
     }
 
     /// The buffer of an `Outside` value.
@@ -396,13 +460,15 @@ impl Entry {
 
     /// The value, as it would be written into another entry.
     pub(super) fn value<'a>(self) -> Value<'a> {
-        match self.storage() {
-            Storage::Integer => Value::Integer(self.integer()),
-            Storage::Inline => Value::Inline {
-                bytes: self.bytes(),
-                raw: self.is_raw(),
-            },
-            Storage::Outside => Value::Outside(self.outside()),
+        let content = match self.storage() {
+            Storage::Integer => Content::Integer(self.integer()),
+            Storage::Inline => Content::Inline(self.bytes()),
+            Storage::Outside => Content::Outside(self.outside()),
+            Storage::Structure => Content::Structure(self.structure()),
+        };
+        Value {
+            label: self.label(),
+            content,
         }
     }
 
@@ -411,7 +477,7 @@ impl Entry {
     pub(super) fn size(self) -> usize {
         let offset = self.value_offset();
         match self.storage() {
-            Storage::Integer => offset + 8,
+            Storage::Integer | Storage::Structure => offset + 8,
             Storage::Outside => offset + OUTSIDE_BYTES,
             Storage::Inline => {
                 let (length, bytes) = self.length_at(offset);
@@ -420,13 +486,14 @@ impl Entry {
         }
     }
 
-    /// Bytes that the entry takes in the arena, with its buffer.
-    pub(super) fn memory_bytes(self) -> usize {
-        let buffer = match self.storage() {
+    /// Bytes that the entry takes in the arena, with its buffer or structure.
+    pub(super) fn memory_bytes(self, samples: usize) -> usize {
+        let more = match self.storage() {
+            Storage::Integer | Storage::Inline => 0,
             Storage::Outside => usable_size(self.outside().capacity),
-            _ => 0,
+            Storage::Structure => structure::memory_bytes(self.kind(), self.structure(), samples),
         };
-        usable_size(self.size()) + buffer
+        usable_size(self.size()) + more
     }
 
     /// Makes an entry. The clock is the caller's to set, and the wheel place too if it expires.
@@ -452,49 +519,65 @@ impl Entry {
 
     /// Bytes of an entry with these parts.
     pub(super) fn size_for(key_length: usize, expiry_bytes: usize, value: Value<'_>) -> usize {
-        FIXED_BYTES + expiry_bytes + length_bytes(key_length) + key_length + value.stored_bytes()
+        FIXED_BYTES
+            + expiry_bytes
+            + length_bytes(key_length)
+            + key_length
+            + value.content.stored_bytes()
     }
 
     /// Bytes of this entry if it had another value.
     pub(super) fn size_with(self, value: Value<'_>) -> usize {
-        self.value_offset() + value.stored_bytes()
+        self.value_offset() + value.content.stored_bytes()
     }
 
-    /// Writes another value into an entry whose object is large enough for it. An outside buffer
+    /// Writes another value into an entry whose object is large enough for it. A buffer or structure
     /// that was there before is the caller's to free.
     pub(super) fn write_value(self, value: Value<'_>) {
-        let flags = self.flags() & !RAW;
+        let Value { label, content } = value;
         let offset = self.value_offset();
-        match value {
-            Value::Integer(integer) => {
-                self.set_byte(0, Storage::Integer as u8);
-                self.set_byte(1, flags);
+        let storage = match content {
+            Content::Integer(integer) => {
                 self.set_word(offset, integer.cast_unsigned());
+                Storage::Integer
             }
-            Value::Inline { bytes, raw } => {
-                self.set_byte(0, Storage::Inline as u8);
-                self.set_byte(1, if raw { flags | RAW } else { flags });
+            Content::Inline(bytes) => {
                 self.set_length(offset, bytes.len());
                 self.copy_in(offset + length_bytes(bytes.len()), bytes);
+                Storage::Inline
             }
-            Value::Outside(outside) => {
-                self.set_byte(0, Storage::Outside as u8);
-                self.set_byte(1, flags | RAW);
-                self.set_outside(outside);
+            Content::Blank(length) => {
+                self.set_length(offset, length);
+                Storage::Inline
             }
-        }
+            Content::Outside(outside) => {
+                self.set_word(offset, outside.address);
+                self.set_word(offset + 8, outside.length as u64);
+                self.set_word(offset + 16, outside.capacity as u64);
+                Storage::Outside
+            }
+            Content::Structure(address) => {
+                self.set_word(offset, address);
+                Storage::Structure
+            }
+        };
+        self.set_byte(0, (label.kind as u8) << 4 | storage as u8);
+        self.set_byte(1, self.flags() & !MARKS | label.marks);
     }
 
-    /// Gives the object back, but not a buffer outside: that one moved to another entry.
+    /// Gives the object back, but not what it names outside: that moved to another entry, or is freed
+    /// by the caller.
     pub(super) fn free_object(self) {
         // SAFETY: E1; the caller forgets the entry.
         unsafe { Arena.give(self.0, self.size()) }
     }
 
-    /// Gives the object and its buffer back.
+    /// Gives the object and what it names back.
     pub(super) fn free(self) {
-        if self.storage() == Storage::Outside {
-            self.outside().free();
+        match self.storage() {
+            Storage::Integer | Storage::Inline => {}
+            Storage::Outside => self.outside().free(),
+            Storage::Structure => structure::free(self.kind(), self.structure()),
         }
         self.free_object();
     }

@@ -164,7 +164,7 @@ impl Keyspace {
             slot,
             key: entry.key().to_vec(),
         };
-        entry.free();
+        self.free_entry(entry, self.lazy_free.evicted);
         Some(evicted)
     }
 

@@ -94,7 +94,7 @@ impl Keyspace {
         self.counters.expired += 1;
         let entry = self.remove_at(db, slot, hash, place);
         self.hook.expired(db, slot, entry.key());
-        entry.free();
+        self.free_entry(entry, self.lazy_free.expired);
     }
 
     /// Removes keys whose time has come. A step is one key removed, or one moved down the wheel;

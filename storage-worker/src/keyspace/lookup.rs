@@ -6,7 +6,7 @@
 
 use super::dictionary::{Place, prefetch};
 use super::entry::Entry;
-use super::{Access, Found, Key, Keyspace, clock};
+use super::{Access, Found, Freeing, Key, Keyspace, clock};
 use proto::time::UnixMillis;
 
 impl Keyspace {
@@ -104,14 +104,19 @@ impl Keyspace {
         let Some(place) = self.live_place_of(key) else {
             return false;
         };
-        self.remove_at(key.db, key.slot, key.hash, place).free();
+        let entry = self.remove_at(key.db, key.slot, key.hash, place);
+        self.free_entry(entry, Freeing::Plain);
         true
     }
 
-    /// Removes a key and frees it later if that takes long. A string never takes long: giving back
-    /// 512 MB is one step of the allocator, and its pages go back to the system in the background.
+    /// Removes a key, as lazily as a client can ask for; says whether it was there and alive.
     pub fn unlink(&mut self, key: &Key<'_>) -> bool {
-        self.remove(key)
+        let Some(place) = self.live_place_of(key) else {
+            return false;
+        };
+        let entry = self.remove_at(key.db, key.slot, key.hash, place);
+        self.free_entry(entry, Freeing::Lazy);
+        true
     }
 
     /// Takes an entry out of dictionary, wheel and counts, without freeing it.

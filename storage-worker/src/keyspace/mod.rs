@@ -35,12 +35,17 @@ mod expiry;
 mod found;
 mod graveyard;
 mod hook;
+mod kind;
 mod lookup;
 mod scan;
 mod string;
+mod structure;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod value;
+#[cfg(test)]
+mod value_tests;
 mod wheel;
 
 use std::fmt;
@@ -51,12 +56,15 @@ use shm::arena::{self, Arena};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 pub use clock::ClockMode;
-pub use entry::ValueKind;
 pub use eviction::{Evicted, EvictionPolicy};
-pub use found::{Encoding, Found, StringRef};
+pub use found::{Found, StringRef};
+pub use graveyard::{Freeing, LazyFree};
 pub use hook::{Hook, NoHook};
+pub use kind::{Form, ValueKind};
 pub use scan::SlotRange;
 pub use string::{Expiry, StringValue};
+pub use structure::{Encoding, Held};
+pub use value::ValueMut;
 
 use dictionary::{Dictionary, Element};
 use entry::Entry;
@@ -71,7 +79,7 @@ const GROUPS: usize = SLOTS / GROUP;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"SIRKEYS\0");
 /// Raised with every change of meaning that sizes and offsets do not show.
-const LAYOUT_VERSION: usize = 1;
+const LAYOUT_VERSION: usize = 2;
 
 /// A key with what is derived from it once: its slot (by the gateway) and its hash.
 #[derive(Debug, Clone, Copy)]
@@ -125,9 +133,9 @@ struct Root {
     /// Address of the databases.
     databases: u64,
     database_count: u64,
-    /// Flushed databases that are not freed yet: address of the first, or 0.
+    /// What is to be freed in slices: address of the first grave, or 0.
     graveyard: u64,
-    /// Keys in them.
+    /// Keys in graves, as far as they are counted.
     graveyard_keys: u64,
 }
 
@@ -168,6 +176,7 @@ pub const fn fingerprint() -> u64 {
         size_of::<Dictionary>(),
         size_of::<Wheel>(),
         entry::INLINE_MAX,
+        arena::fingerprint(structure::SIZES) as usize,
     ])
 }
 
@@ -222,6 +231,7 @@ pub struct Keyspace {
     random: u64,
     hook: Box<dyn Hook>,
     pool: Pool,
+    lazy_free: LazyFree,
     counters: KeyspaceCounters,
     /// Where the next slice of expiry begins.
     expiry_database: usize,
@@ -296,6 +306,7 @@ impl Keyspace {
             random: seed | 1,
             hook: Box::new(NoHook),
             pool: Pool::default(),
+            lazy_free: LazyFree::default(),
             counters: KeyspaceCounters::default(),
             expiry_database: 0,
             entry_lines: 2,
@@ -316,6 +327,11 @@ impl Keyspace {
     #[must_use]
     pub fn clock_mode(&self) -> ClockMode {
         self.clock_mode
+    }
+
+    /// Which removals count as lazy from now on.
+    pub fn set_lazy_free(&mut self, lazy_free: LazyFree) {
+        self.lazy_free = lazy_free;
     }
 
     /// The time that setting methods go by; lookups set it too.
@@ -371,12 +387,17 @@ impl Keyspace {
         Arena.used_bytes()
     }
 
-    /// Keys of flushed databases that still wait to be freed; at least 1 as long as
-    /// [`Keyspace::free_slice`] has anything to do.
+    /// Keys that were removed lazily and still wait to be freed.
     #[must_use]
     pub fn lazily_pending(&self) -> u64 {
-        let root = self.root();
-        root.graveyard_keys.max(u64::from(root.graveyard != 0))
+        self.root().graveyard_keys
+    }
+
+    /// Whether [`Keyspace::free_slice`] has anything to do.
+    #[inline]
+    #[must_use]
+    pub fn has_graves(&self) -> bool {
+        self.root().graveyard != 0
     }
 
     /// Sums since this handle was made.

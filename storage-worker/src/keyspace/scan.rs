@@ -13,7 +13,8 @@ use proto::cursor;
 use proto::time::UnixMillis;
 
 use super::dictionary::{Dictionary, Position};
-use super::entry::{Entry, ValueKind};
+use super::entry::Entry;
+use super::kind::ValueKind;
 use super::{GROUP, Keyspace, SLOTS, SlotTable, pointer};
 
 /// Consecutive slots, both ends included.

@@ -7,7 +7,8 @@
 use proto::time::UnixMillis;
 
 use super::dictionary::Place;
-use super::entry::{Entry, INLINE_MAX, Outside, Storage, Value};
+use super::entry::{Content, Entry, INLINE_MAX, Outside, Storage, Value};
+use super::kind::Label;
 use super::{Key, Keyspace};
 
 /// Up to here a growing buffer doubles; above, it grows by a quarter.
@@ -67,18 +68,39 @@ impl<'a> StringValue<'a> {
     /// What is stored: bytes that fit inline as they are, longer ones in a fresh buffer.
     fn store(self) -> Value<'a> {
         let (bytes, raw) = match self {
-            StringValue::Int(integer) => return Value::Integer(integer),
+            StringValue::Int(integer) => return number(integer),
             StringValue::Auto(bytes) => match integer_of(bytes) {
-                Some(integer) => return Value::Integer(integer),
+                Some(integer) => return number(integer),
                 None => (bytes, false),
             },
             StringValue::Plain(bytes) => (bytes, false),
             StringValue::Raw(bytes) => (bytes, true),
         };
         if bytes.len() <= INLINE_MAX {
-            return Value::Inline { bytes, raw };
+            return inline(bytes, raw);
         }
-        Value::Outside(Outside::filled(bytes))
+        outside(Outside::filled(bytes))
+    }
+}
+
+fn number(integer: i64) -> Value<'static> {
+    Value {
+        label: Label::string(false),
+        content: Content::Integer(integer),
+    }
+}
+
+fn inline(bytes: &[u8], is_raw: bool) -> Value<'_> {
+    Value {
+        label: Label::string(is_raw),
+        content: Content::Inline(bytes),
+    }
+}
+
+fn outside(buffer: Outside) -> Value<'static> {
+    Value {
+        label: Label::string(true),
+        content: Content::Outside(buffer),
     }
 }
 
@@ -111,17 +133,18 @@ impl Keyspace {
         }
     }
 
-    /// Gives the entry at `place` another value; its old buffer is freed. The entry moves if that
-    /// changes its size.
+    /// Gives the entry at `place` another value; its old buffer or structure is freed. The entry moves
+    /// if that changes its size.
     pub(super) fn put_value(&mut self, db: u16, place: Place, value: Value<'_>) {
         let old = Entry::new(place.element());
-        if old.storage() == Storage::Outside {
-            old.outside().free();
+        if matches!(old.storage(), Storage::Outside | Storage::Structure) {
+            self.free_outside(old, self.lazy_free.overwritten);
         }
-        self.put_value_keeping_buffer(db, place, value);
+        self.put_value_keeping_outside(db, place, value);
     }
 
-    fn put_value_keeping_buffer(&mut self, db: u16, place: Place, value: Value<'_>) {
+    /// As `put_value`; what the old value has outside the entry is the caller's.
+    pub(super) fn put_value_keeping_outside(&mut self, db: u16, place: Place, value: Value<'_>) {
         use shm::arena::usable_size;
         let old = Entry::new(place.element());
         if usable_size(old.size()) == usable_size(old.size_with(value)) {
@@ -186,14 +209,14 @@ impl Keyspace {
             Storage::Integer => {
                 let mut text = itoa::Buffer::new();
                 let bytes = text.format(entry.integer()).as_bytes();
-                self.put_value(db, place, Value::Inline { bytes, raw: true });
+                self.put_value(db, place, inline(bytes, true));
                 bytes.len()
             }
             Storage::Inline => {
                 entry.mark_raw();
                 entry.bytes().len()
             }
-            Storage::Outside => entry.outside().length,
+            Storage::Outside | Storage::Structure => entry.outside().length,
         }
     }
 
@@ -201,8 +224,8 @@ impl Keyspace {
     fn resize(&mut self, db: u16, place: Place, length: usize, zeroed: bool) {
         let entry = Entry::new(place.element());
         if entry.storage() == Storage::Outside {
-            let outside = resized(entry.outside(), length, zeroed);
-            entry.set_outside(outside);
+            let buffer = resized(entry.outside(), length, zeroed);
+            entry.set_outside(buffer);
             return;
         }
         let old = entry.bytes();
@@ -210,22 +233,15 @@ impl Keyspace {
             return;
         }
         if length > INLINE_MAX {
-            let outside = Outside::create(length, grown(old.len(), length), old.len());
-            outside.rest(0)[..old.len()].copy_from_slice(old);
-            self.put_value(db, place, Value::Outside(outside));
+            let buffer = Outside::create(length, grown(old.len(), length), old.len());
+            buffer.rest(0)[..old.len()].copy_from_slice(old);
+            self.put_value(db, place, outside(buffer));
             return;
         }
         let mut bytes = [0; INLINE_MAX];
         let kept = length.min(old.len());
         bytes[..kept].copy_from_slice(&old[..kept]);
-        self.put_value(
-            db,
-            place,
-            Value::Inline {
-                bytes: &bytes[..length],
-                raw: true,
-            },
-        );
+        self.put_value(db, place, inline(&bytes[..length], true));
     }
 }
 

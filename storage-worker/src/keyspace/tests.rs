@@ -320,7 +320,7 @@ fn memory_of_a_big_value_follows_its_length() {
         let memory = keyspace
             .find(&key(0, b"k"), NOW, Access::Peek)
             .unwrap()
-            .memory_bytes();
+            .memory_bytes(0);
         assert!(
             memory >= length && memory <= length * 2 + 4200,
             "{memory} for {length}"

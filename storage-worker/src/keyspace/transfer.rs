@@ -1,7 +1,7 @@
 //! Moving and copying a key to another name, inside one worker.
 
-use super::entry::{Entry, Outside, Storage, Value};
-use super::{Key, Keyspace};
+use super::entry::{Content, Entry, Outside, Value};
+use super::{Key, Keyspace, structure};
 
 impl Keyspace {
     /// Gives the value of `from`, with expiry and clock, the name `to`; what `to` was before is gone.
@@ -14,11 +14,11 @@ impl Keyspace {
             return true;
         }
         let old = self.remove_at(from.db, from.slot, from.hash, place);
-        // Only the name changes: a buffer outside goes along.
+        // Only the name changes: a buffer or structure outside goes along.
         let new = Entry::create(to.bytes, old.expiry(), old.value());
         new.set_clock(old.clock());
         old.free_object();
-        self.remove(to);
+        self.make_way(to);
         self.insert_kept(to, new);
         true
     }
@@ -33,14 +33,37 @@ impl Keyspace {
             return true;
         }
         let old = Entry::new(place.element());
-        let value = match old.storage() {
-            Storage::Outside => Value::Outside(Outside::filled(old.bytes())),
-            _ => old.value(),
+        let Value { label, content } = old.value();
+        let content = match content {
+            Content::Outside(_) => Content::Outside(Outside::filled(old.bytes())),
+            Content::Structure(address) => Content::Structure(structure::copy(label.kind, address)),
+            Content::Integer(_) | Content::Inline(_) | Content::Blank(_) => content,
         };
-        let new = Entry::create(to.bytes, old.expiry(), value);
-        self.remove(to);
+        let new = Entry::create(to.bytes, old.expiry(), Value { label, content });
+        self.make_way(to);
         self.insert_new(to, new);
         true
+    }
+}
+
+impl Keyspace {
+    /// Removes a key whose name another value takes.
+    fn make_way(&mut self, key: &Key<'_>) {
+        if let Some(place) = self.live_place_of(key) {
+            let entry = self.remove_at(key.db, key.slot, key.hash, place);
+            self.free_entry(entry, self.lazy_free.overwritten);
+        }
+    }
+
+    /// Exchanges two databases with all that belongs to them.
+    pub fn swap(&mut self, one: u16, other: u16) {
+        let (one, other) = (
+            self.database_at(usize::from(one)),
+            self.database_at(usize::from(other)),
+        );
+        // SAFETY: both name live databases, which may be the same one.
+        unsafe { std::ptr::swap(one.as_ptr(), other.as_ptr()) };
+        self.pool.clear();
     }
 }
 

@@ -61,7 +61,7 @@ pub(crate) fn touch(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
 pub(crate) fn type_of(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let key = ctx.first_key(args);
     let name = match ctx.keyspace.find(&key, ctx.now, Access::Peek) {
-        Some(found) => kind_name(found.kind()),
+        Some(found) => found.kind().name(),
         None => "none",
     };
     ctx.reply.simple(name);

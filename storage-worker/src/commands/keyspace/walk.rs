@@ -52,7 +52,7 @@ impl<'a> Options<'a> {
             .is_none_or(|pattern| glob::matches(pattern, key, false))
             && self
                 .type_name
-                .is_none_or(|name| name.eq_ignore_ascii_case(kind_name(kind).as_bytes()))
+                .is_none_or(|name| name.eq_ignore_ascii_case(kind.name().as_bytes()))
     }
 }
 

@@ -5,11 +5,16 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use shm::arena::Mapping;
 
-use super::super::entry::Value;
+use super::super::entry::{Content, Value};
+use super::super::kind::Label;
 use super::*;
 
 fn entry(name: u64, at: UnixMillis) -> Entry {
-    Entry::create(&name.to_le_bytes(), Some(at), Value::Integer(0))
+    let value = Value {
+        label: Label::string(false),
+        content: Content::Integer(0),
+    };
+    Entry::create(&name.to_le_bytes(), Some(at), value)
 }
 
 #[derive(Debug, Clone)]
