@@ -142,6 +142,13 @@ impl Core {
     pub(crate) fn next_step(&mut self, ticket: Ticket, gather: Box<Gather>) {
         let Some(steps) = gather.steps() else { return };
         let then = match gather.error() {
+            // The fetch does not know for whom it is.
+            Some(error)
+                if matches!(steps, Steps::LcsFetch { .. })
+                    && error == error_reply(&CommandError::WrongType) =>
+            {
+                Ok(Then::Reply(error_reply(&CommandError::LcsStrings)))
+            }
             Some(error) => Ok(Then::Reply(error.to_vec())),
             None => self.after(steps, &gather),
         };
