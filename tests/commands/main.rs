@@ -4,6 +4,7 @@
 //! one. Not here: malformed requests (`protocol`), the death of a process (`recovery`).
 
 mod eviction;
+mod members;
 mod random;
 mod scan;
 
@@ -21,6 +22,11 @@ mod keys {
     harness::transcripts!("tests/commands/keys":
         copy, del, exists, expire, expiry_upkeep, flush, keys, memory, object, rename, scan, select, ttl, type_,
         wait);
+}
+
+mod sets {
+    harness::transcripts!("tests/commands/sets":
+        encoding, sadd, sinter, sismember, smove, spop, sscan, sunion);
 }
 
 mod connection {

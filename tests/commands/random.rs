@@ -3,7 +3,11 @@
 //! Method: a seed draws some thousand commands, valid and invalid, over a dozen keys. They are sent in pipelines
 //! of random length on one connection, in RESP2 and RESP3, and every reply is compared byte for byte. The
 //! reference is a real Redis, or else our server with one worker. What depends on the clock or on chance by its
-//! nature is left out (TTL, RANDOMKEY, IDLETIME ...), and the order of KEYS does not count.
+//! nature is left out (TTL, DBSIZE, RANDOMKEY ...), and where the order of a reply is nobody's business (KEYS,
+//! members of a set) it does not count.
+//!
+//! Each type has keys of its own, under one hash tag, so that commands over several keys run on any number of
+//! workers; commands over one key now and then meet a key of another type.
 
 use harness::{Client, Kind, Reply, Setup, server::reference, sirocco};
 
@@ -110,9 +114,76 @@ const FLOATS: [&str; 10] = [
     "0.1", "1.5", "-2.25", "3", "1e3", "abc", "0", "100.125", "-0.1", "inf",
 ];
 
+const SET_KEYS: [&str; 5] = ["{s}1", "{s}2", "{s}3", "{s}4", "{s}5"];
+const MEMBERS: [&str; 16] = [
+    "a",
+    "b",
+    "c",
+    "word",
+    "",
+    "1",
+    "2",
+    "3",
+    "-7",
+    "70000",
+    "007",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "9223372036854775808",
+    "0123456789012345678901234567890123456789012345678901234567890123",
+    "01234567890123456789012345678901234567890123456789012345678901234",
+];
+
 /// The shapes of commands: `k` a key, `v` a value, `n` a number, `o` an offset, `t` a point in time, `f` a
-/// fraction, `x` a bad span of time, `k*` one to four keys, `kv*` one to four pairs; anything else as it stands.
-const SHAPES: [&str; 75] = [
+/// fraction, `x` a bad span of time, `k*` one to four keys, `kv*` one to four pairs; `s` a set, now and then a
+/// key of another type, `S` a set, `S*` one to four of them, `m` a member, `m*` one to six, `i*` many integers;
+/// anything else as it stands.
+const SHAPES: [&[&str]; 2] = [&STRING_SHAPES, &SET_SHAPES];
+
+const SET_SHAPES: [&str; 40] = [
+    "SADD s m*",
+    "SADD s m*",
+    "SADD s m*",
+    "SADD S i*",
+    "SADD S i*",
+    "SREM s m*",
+    "SREM s m*",
+    "SREM S i*",
+    "SREM S i*",
+    "SCARD s",
+    "SISMEMBER s m",
+    "SMISMEMBER s m*",
+    "SMEMBERS s",
+    "SMEMBERS s",
+    "SMOVE S S m",
+    "SMOVE S S m",
+    "SINTER S*",
+    "SINTER S*",
+    "SUNION S*",
+    "SUNION S*",
+    "SDIFF S*",
+    "SDIFF S*",
+    "SINTERSTORE S S*",
+    "SUNIONSTORE S S*",
+    "SDIFFSTORE S S*",
+    "SINTERCARD 2 S S",
+    "SINTERCARD n S S LIMIT n",
+    "SPOP s 1000",
+    "SPOP s x",
+    "SRANDMEMBER s 1000",
+    "SRANDMEMBER s 0",
+    "SRANDMEMBER {s}none n",
+    "SSCAN s 0 COUNT 1000",
+    "SSCAN s 0 COUNT 1000 MATCH *0*",
+    "OBJECT ENCODING s",
+    "OBJECT ENCODING s",
+    "TYPE s",
+    "DEL s",
+    "RENAME S S",
+    "COPY S S REPLACE",
+];
+
+const STRING_SHAPES: [&str; 74] = [
     "SET k v",
     "SET k v",
     "SET k v NX",
@@ -185,13 +256,13 @@ const SHAPES: [&str; 75] = [
     "COPY k k",
     "COPY k k REPLACE",
     "OBJECT ENCODING k",
-    "DBSIZE",
     "KEYS *",
     "SETEX k x v",
 ];
 
 fn draw(random: &mut Random) -> Vec<String> {
-    let shape = SHAPES[random.below(SHAPES.len())];
+    let shapes = SHAPES[random.below(SHAPES.len())];
+    let shape = random.pick(shapes);
     let mut args = Vec::new();
     for word in shape.split(' ') {
         match word {
@@ -202,6 +273,16 @@ fn draw(random: &mut Random) -> Vec<String> {
             "t" => args.push(random.pick(&TIMES).to_owned()),
             "x" => args.push(random.pick(&NO_TIMES).to_owned()),
             "f" => args.push(random.pick(&FLOATS).to_owned()),
+            "s" if random.below(12) == 0 => args.push(random.pick(&KEYS).to_owned()),
+            "s" | "S" => args.push(random.pick(&SET_KEYS).to_owned()),
+            "S*" => {
+                (0..=random.below(4)).for_each(|_| args.push(random.pick(&SET_KEYS).to_owned()));
+            }
+            "m" => args.push(random.pick(&MEMBERS).to_owned()),
+            "m*" => {
+                (0..=random.below(6)).for_each(|_| args.push(random.pick(&MEMBERS).to_owned()));
+            }
+            "i*" => (0..=random.below(200)).for_each(|_| args.push(random.below(700).to_string())),
             "k*" => (0..=random.below(4)).for_each(|_| args.push(random.pick(&KEYS).to_owned())),
             "kv*" => (0..=random.below(4)).for_each(|_| {
                 args.push(random.pick(&KEYS).to_owned());
@@ -212,11 +293,41 @@ fn draw(random: &mut Random) -> Vec<String> {
     }
     // Now and then an argument too many or too few.
     match random.below(60) {
-        0 => args.push("more".into()),
-        1 if args.len() > 1 => drop(args.pop()),
+        // It may be a key, which then has to live where the others do.
+        0 => args.push(
+            if shape.contains("S*") {
+                "{s}more"
+            } else {
+                "more"
+            }
+            .into(),
+        ),
+        // Without its count a draw is a matter of chance.
+        1 if args.len() > 1 && !["SPOP", "SRANDMEMBER"].contains(&args[0].as_str()) => {
+            args.pop();
+        }
         _ => {}
     }
     args
+}
+
+/// Commands whose replies, or arrays in them, come in any order.
+const UNORDERED: [&str; 8] = [
+    "KEYS",
+    "SMEMBERS",
+    "SINTER",
+    "SUNION",
+    "SDIFF",
+    "SPOP",
+    "SRANDMEMBER",
+    "SSCAN",
+];
+
+fn sort(reply: &mut Reply) {
+    if let Reply::Many(_, items) = reply {
+        items.iter_mut().for_each(sort);
+        items.sort_by_key(Reply::render);
+    }
 }
 
 fn play(kind: Kind, commands: &[Vec<String>], resp3: bool, seed: u64) -> Vec<Reply> {
@@ -240,10 +351,8 @@ fn play(kind: Kind, commands: &[Vec<String>], resp3: bool, seed: u64) -> Vec<Rep
             let reply = client.read(harness::PATIENCE);
             let mut reply =
                 reply.unwrap_or_else(|error| panic!("{command:?}: {error}\n{}", server.log()));
-            if command[0] == "KEYS"
-                && let Reply::Many(_, items) = &mut reply
-            {
-                items.sort_by_key(Reply::render);
+            if UNORDERED.contains(&command[0].as_str()) {
+                sort(&mut reply);
             }
             replies.push(reply);
         }
@@ -285,10 +394,10 @@ fn random_commands_have_the_same_replies_everywhere() {
 /// The last commands before a place that name one of its keys.
 fn history(commands: &[Vec<String>], place: usize) -> String {
     let touches = |command: &&Vec<String>| {
-        commands[place]
-            .iter()
-            .skip(1)
-            .any(|arg| KEYS.contains(&arg.as_str()) && command[1..].contains(arg))
+        commands[place].iter().skip(1).any(|arg| {
+            let is_key = KEYS.contains(&arg.as_str()) || SET_KEYS.contains(&arg.as_str());
+            is_key && command[1..].contains(arg)
+        })
     };
     let last: Vec<String> = commands[..place]
         .iter()

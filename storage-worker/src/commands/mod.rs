@@ -9,11 +9,13 @@
 //! given fewer reads empty ones and does nothing worse.
 
 mod bitmap;
+mod element_scan;
 mod expire;
 mod internal;
 mod keyspace;
 mod object;
 mod server;
+mod set;
 mod string;
 
 use crate::context::{CommandResult, Context};

@@ -84,6 +84,17 @@ impl Keyspace {
         Some(Found::new(entry, self.clock_mode, now))
     }
 
+    /// Looks at a key that was found at this time already, together with others: nothing changes.
+    pub fn look(&self, key: &Key<'_>, now: UnixMillis) -> Option<Found<'_>> {
+        let dictionary = self.dictionary_at(key.db, key.slot)?;
+        // SAFETY: it is live, and this handle, its only user, is borrowed.
+        let dictionary = unsafe { dictionary.as_ref() };
+        let element = dictionary.get(key.hash, |element| Entry::new(element).key() == key.bytes)?;
+        let entry = Entry::new(element);
+        let is_dead = entry.expiry().is_some_and(|at| at.has_passed(now));
+        (!is_dead).then(|| Found::new(entry, self.clock_mode, now))
+    }
+
     /// Counts a use of the entry.
     #[inline]
     pub(super) fn touch(&mut self, entry: Entry) {
