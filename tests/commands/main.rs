@@ -6,6 +6,7 @@
 mod eviction;
 mod members;
 mod random;
+mod random_streams;
 mod scan;
 
 mod strings {
@@ -27,6 +28,11 @@ mod keys {
 mod sets {
     harness::transcripts!("tests/commands/sets":
         encoding, sadd, sinter, sismember, smove, spop, sscan, sunion);
+}
+
+mod streams {
+    harness::transcripts!("tests/commands/streams":
+        xack, xadd, xautoclaim, xclaim, xdel, xgroup, xinfo, xlen, xpending, xrange, xread, xreadgroup, xsetid, xtrim);
 }
 
 mod connection {

@@ -12,21 +12,21 @@
 use harness::{Client, Kind, Reply, Setup, server::reference, sirocco};
 
 /// A seed that ever found something is added here.
-const SEEDS: [u64; 3] = [7, 1_000_003, 0xfeed_beef];
+pub(crate) const SEEDS: [u64; 3] = [7, 1_000_003, 0xfeed_beef];
 const COMMANDS: usize = 6000;
 
 /// xorshift64*.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
         usize::try_from(self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33).unwrap_or(0) % bound
     }
 
-    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+    pub(crate) fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
         from[self.below(from.len())]
     }
 }
@@ -330,7 +330,7 @@ fn sort(reply: &mut Reply) {
     }
 }
 
-fn play(kind: Kind, commands: &[Vec<String>], resp3: bool, seed: u64) -> Vec<Reply> {
+fn play(kind: Kind, commands: &[Vec<String>], resp3: bool, seed: u64, blur: Blur) -> Vec<Reply> {
     let server = Setup::new(kind).start();
     let mut client: Client = server.connect();
     if resp3 {
@@ -351,13 +351,21 @@ fn play(kind: Kind, commands: &[Vec<String>], resp3: bool, seed: u64) -> Vec<Rep
             let reply = client.read(harness::PATIENCE);
             let mut reply =
                 reply.unwrap_or_else(|error| panic!("{command:?}: {error}\n{}", server.log()));
-            if UNORDERED.contains(&command[0].as_str()) {
-                sort(&mut reply);
-            }
+            blur(command, &mut reply);
             replies.push(reply);
         }
     }
     replies
+}
+
+/// Takes out of a reply what may differ.
+pub(crate) type Blur = fn(&[String], &mut Reply);
+
+/// The order of members does not count.
+fn sort_members(command: &[String], reply: &mut Reply) {
+    if UNORDERED.contains(&command[0].as_str()) {
+        sort(reply);
+    }
 }
 
 #[test]
@@ -365,39 +373,51 @@ fn random_commands_have_the_same_replies_everywhere() {
     for seed in SEEDS {
         let mut random = Random(seed);
         let commands: Vec<Vec<String>> = (0..COMMANDS).map(|_| draw(&mut random)).collect();
-        for resp3 in [false, true] {
-            let ours = |workers| Kind::sirocco(sirocco!(), workers);
-            let wanted = play(
-                reference().unwrap_or_else(|| ours(1)),
-                &commands,
-                resp3,
-                seed,
-            );
-            for workers in [1, 2, 4] {
-                let got = play(ours(workers), &commands, resp3, seed);
-                for (place, (wanted, got)) in wanted.iter().zip(&got).enumerate() {
-                    assert!(
-                        wanted == got,
-                        "seed {seed}, RESP3 {resp3}, {workers} workers, command {place} {:?}:\n\
-                         wanted {}\ngot    {}\nbefore it, about the same keys:\n{}",
-                        commands[place],
-                        wanted.render(),
-                        got.render(),
-                        history(&commands, place)
-                    );
-                }
+        let keys = [&KEYS[..], &SET_KEYS].concat();
+        assert_same_everywhere(seed, &commands, &keys, sort_members);
+    }
+}
+
+/// Plays commands, which are about some of `keys`, to all worlds in both protocols, and compares the replies.
+pub(crate) fn assert_same_everywhere(
+    seed: u64,
+    commands: &[Vec<String>],
+    keys: &[&str],
+    blur: Blur,
+) {
+    for resp3 in [false, true] {
+        let ours = |workers| Kind::sirocco(sirocco!(), workers);
+        let wanted = play(
+            reference().unwrap_or_else(|| ours(1)),
+            commands,
+            resp3,
+            seed,
+            blur,
+        );
+        for workers in [1, 2, 4] {
+            let got = play(ours(workers), commands, resp3, seed, blur);
+            for (place, (wanted, got)) in wanted.iter().zip(&got).enumerate() {
+                assert!(
+                    wanted == got,
+                    "seed {seed}, RESP3 {resp3}, {workers} workers, command {place} {:?}:\n\
+                     wanted {}\ngot    {}\nbefore it, about the same keys:\n{}",
+                    commands[place],
+                    wanted.render(),
+                    got.render(),
+                    history(commands, place, keys)
+                );
             }
         }
     }
 }
 
 /// The last commands before a place that name one of its keys.
-fn history(commands: &[Vec<String>], place: usize) -> String {
+fn history(commands: &[Vec<String>], place: usize, keys: &[&str]) -> String {
     let touches = |command: &&Vec<String>| {
-        commands[place].iter().skip(1).any(|arg| {
-            let is_key = KEYS.contains(&arg.as_str()) || SET_KEYS.contains(&arg.as_str());
-            is_key && command[1..].contains(arg)
-        })
+        commands[place]
+            .iter()
+            .skip(1)
+            .any(|arg| keys.contains(&arg.as_str()) && command[1..].contains(arg))
     };
     let last: Vec<String> = commands[..place]
         .iter()

@@ -173,3 +173,35 @@ pub(super) const OBJECT: Help = Help {
         "    How often the value is referred to.",
     ],
 };
+
+pub(super) const XGROUP: Help = Help {
+    name: "XGROUP",
+    lines: &[
+        "CREATE <key> <groupname> <id|$> [option]",
+        "    Make a group that is served what comes behind an id. Options:",
+        "    * MKSTREAM",
+        "      Make an empty stream if there is none.",
+        "    * ENTRIESREAD entries_read",
+        "      How many entries lie up to the id.",
+        "CREATECONSUMER <key> <groupname> <consumer>",
+        "    Make a consumer of a group.",
+        "DELCONSUMER <key> <groupname> <consumer>",
+        "    Remove a consumer, and what is pending for it.",
+        "DESTROY <key> <groupname>",
+        "    Remove a group.",
+        "SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]",
+        "    Let a group be served what comes behind another id.",
+    ],
+};
+
+pub(super) const XINFO: Help = Help {
+    name: "XINFO",
+    lines: &[
+        "CONSUMERS <key> <groupname>",
+        "    The consumers of a group.",
+        "GROUPS <key>",
+        "    The groups of a stream.",
+        "STREAM <key> [FULL [COUNT <count>]",
+        "    A stream; with FULL also its first entries, groups and what is pending.",
+    ],
+};

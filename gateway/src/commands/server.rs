@@ -68,6 +68,16 @@ pub(super) fn object_help(core: &mut Core, call: &Call<'_>) -> Flow {
     help::answer(core, call, help::OBJECT)
 }
 
+/// XGROUP HELP
+pub(super) fn xgroup_help(core: &mut Core, call: &Call<'_>) -> Flow {
+    help::answer(core, call, help::XGROUP)
+}
+
+/// XINFO HELP
+pub(super) fn xinfo_help(core: &mut Core, call: &Call<'_>) -> Flow {
+    help::answer(core, call, help::XINFO)
+}
+
 /// ROLE
 pub(super) fn role(core: &mut Core, call: &Call<'_>) -> Flow {
     core.reply(call.index, |reply| {

@@ -115,6 +115,42 @@ fixed_errors! {
     LimitNegative = "ERR LIMIT can't be negative";
     // --- sorted sets
     // --- streams
+    StreamId = "ERR Invalid stream ID specified as stream command argument";
+    StreamIdZero = "ERR The ID specified in XADD must be greater than 0-0";
+    StreamIdNotGreater = "ERR The ID specified in XADD is equal or smaller than the target stream top item";
+    StreamIdsExhausted = "ERR The stream has exhausted the last possible ID, unable to add more items";
+    StreamEntryTooLarge = "ERR Elements are too large to be stored";
+    StreamIntervalStart = "ERR invalid start ID for the interval";
+    StreamIntervalEnd = "ERR invalid end ID for the interval";
+    TrimStrategies = "ERR syntax error, MAXLEN and MINID options at the same time are not compatible";
+    TrimMaxLen = "ERR The MAXLEN argument must be >= 0.";
+    TrimLimit = "ERR The LIMIT argument must be >= 0.";
+    TrimLimitAlone = "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy";
+    TrimMissing = "ERR syntax error, XTRIM must be called with a trimming strategy";
+    TrimLimitExact = "ERR syntax error, LIMIT cannot be used without the special ~ option";
+    XreadUnbalanced = "ERR Unbalanced 'xread' list of streams: for each stream key an ID, '+', or '$' must be specified.";
+    XreadgroupUnbalanced = "ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified.";
+    XreadGroup = "ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.";
+    XreadNoAck = "ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.";
+    XreadNew = "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option.";
+    XreadgroupNoGroup = "ERR Missing GROUP option for XREADGROUP";
+    XreadgroupEnd = "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return an empty result set.";
+    XreadgroupLast = "ERR The + ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The + ID would just return an empty result set.";
+    XgroupNoStream = "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to create an empty stream automatically.";
+    XgroupEntriesRead = "ERR value for ENTRIESREAD must be positive or -1";
+    XgroupBusy = "BUSYGROUP Consumer Group name already exists";
+    XsetidEntriesAdded = "ERR entries_added must be positive";
+    XsetidMaxDeleted = "ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id";
+    XsetidDeleted = "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id";
+    XsetidTop = "ERR The ID specified in XSETID is smaller than the target stream top item";
+    XsetidLength = "ERR The entries_added specified in XSETID is smaller than the target stream length";
+    XclaimMinIdle = "ERR Invalid min-idle-time argument for XCLAIM";
+    XclaimIdle = "ERR Invalid IDLE option argument for XCLAIM";
+    XclaimTime = "ERR Invalid TIME option argument for XCLAIM";
+    XclaimRetryCount = "ERR Invalid RETRYCOUNT option argument for XCLAIM";
+    XautoclaimMinIdle = "ERR Invalid min-idle-time argument for XAUTOCLAIM";
+    XautoclaimCount = "ERR COUNT must be > 0";
+    XautoclaimMemory = "ERR Insufficient memory, failed allocating transient memory, COUNT too high.";
     // --- places
     // --- HyperLogLogs
     // --- generic

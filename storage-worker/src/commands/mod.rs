@@ -16,6 +16,7 @@ mod keyspace;
 mod object;
 mod server;
 mod set;
+mod stream;
 mod string;
 
 use crate::context::{CommandResult, Context};

@@ -177,6 +177,7 @@ pub const fn fingerprint() -> u64 {
         size_of::<Wheel>(),
         entry::INLINE_MAX,
         arena::fingerprint(structure::SIZES) as usize,
+        arena::fingerprint(&crate::collections::stream::LAYOUT) as usize,
     ])
 }
 

@@ -127,6 +127,19 @@ impl Keyspace {
     }
 }
 
+impl<'a> ValueMut<'a> {
+    /// The structure, for as long as the keyspace is borrowed.
+    ///
+    /// # Panics
+    /// As [`ValueMut::structure`].
+    #[inline]
+    #[must_use]
+    pub fn into_structure<T: Held>(self) -> &'a mut T {
+        // SAFETY: E4; this handle holds the keyspace exclusively, and ends.
+        unsafe { structure::of::<T>(self.entry()).as_mut() }
+    }
+}
+
 impl ValueMut<'_> {
     #[inline]
     fn entry(&self) -> Entry {

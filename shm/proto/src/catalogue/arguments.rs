@@ -138,6 +138,12 @@ impl Argument {
         self
     }
 
+    /// Another name than the word itself.
+    pub(super) const fn named(mut self, name: &'static str) -> Self {
+        self.name = name;
+        self
+    }
+
     pub(super) const fn display(mut self, display: &'static str) -> Self {
         self.display = display;
         self

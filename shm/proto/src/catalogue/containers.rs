@@ -36,6 +36,14 @@ const ROWS: &[(Row, &str)] = &[
         container("object", depends(Group::Generic, "2.2.3")),
         "Commands about how a value is kept.",
     ),
+    (
+        container("xgroup", depends(Group::Stream, "5.0.0")),
+        "Commands about groups of consumers.",
+    ),
+    (
+        container("xinfo", depends(Group::Stream, "5.0.0")),
+        "Commands that describe streams.",
+    ),
 ];
 
 /// Columns that routing looks at.

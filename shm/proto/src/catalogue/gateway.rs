@@ -241,6 +241,14 @@ macro_rules! gateway_commands {
                 .tips(&["request_policy:all_shards", "response_policy:agg_min"])
                 .categories(category::CONNECTION))
             => server::wait;
+        /// Lists the subcommands.
+        XGroupHelp     ("xgroup|help", 2, LOADING | STALE, none(), Gateway,
+            docs(Stream, "5.0.0", "O(1)", NONE))
+            => server::xgroup_help;
+        /// Lists the subcommands.
+        XInfoHelp      ("xinfo|help", 2, LOADING | STALE, none(), Gateway,
+            docs(Stream, "5.0.0", "O(1)", NONE))
+            => server::xinfo_help;
     }};
 }
 
