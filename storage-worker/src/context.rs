@@ -176,10 +176,7 @@ pub fn reply_string(reply: &mut ReplyWriter<'_>, value: StringRef<'_>) {
 /// Calls `look` with the bytes that a value prints as.
 #[inline]
 pub fn with_bytes<R>(value: StringRef<'_>, look: impl FnOnce(&[u8]) -> R) -> R {
-    match value {
-        StringRef::Int(number) => look(itoa::Buffer::new().format(number).as_bytes()),
-        StringRef::Bytes(bytes) => look(bytes),
-    }
+    value.with_bytes(look)
 }
 
 /// Bytes that a value prints as.

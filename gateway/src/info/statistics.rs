@@ -52,15 +52,8 @@ impl Report {
             "rejected_connections",
             self.gateways(G::ConnectionsRejected),
         );
-        zeros(
-            out,
-            &[
-                "sync_full",
-                "sync_partial_ok",
-                "sync_partial_err",
-                "expired_subkeys",
-            ],
-        );
+        zeros(out, &["sync_full", "sync_partial_ok", "sync_partial_err"]);
+        line(out, "expired_subkeys", self.workers(W::ExpiredFields));
         line(out, "expired_keys", self.workers(W::Expired));
         line(out, "expired_stale_perc", "0.00");
         zeros(

@@ -50,6 +50,8 @@ counters! {
         KeyspaceMisses,
         /// Keys removed because their time had passed.
         Expired,
+        /// Fields of hashes removed because their time had passed.
+        ExpiredFields,
         /// Keys removed to stay within `maxmemory`.
         Evicted,
         /// Bytes of the arena that hold data. A level, not a sum.
@@ -98,7 +100,7 @@ counters! {
         Expires,
         /// Estimated average time to live in milliseconds.
         AverageTtlMillis,
-        /// Keys whose hash fields expire; reserved for the hash type.
+        /// Hashes that have, or had, fields which expire.
         KeysWithExpiringFields,
     }
 }

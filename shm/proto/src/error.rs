@@ -35,6 +35,8 @@ macro_rules! fixed_errors {
             InvalidExpire { name: &'static str },
             /// An option that the command does not know: `EXPIRE key 1 FOO`.
             UnsupportedOption(Box<[u8]>),
+            /// A word that HSETEX does not know.
+            UnknownArgument(Box<[u8]>),
             /// `CLIENT LIST TYPE foo`.
             UnknownClientType(Box<[u8]>),
             /// `CLIENT KILL USER foo`.
@@ -108,6 +110,17 @@ fixed_errors! {
     MaxlenNegative = "ERR MAXLEN can't be negative";
     CountNotPositive = "ERR count should be greater than 0";
     // --- hashes
+    HashValueNotInteger = "ERR hash value is not an integer";
+    HashValueNotFloat = "ERR hash value is not a float";
+    IncrementNotFinite = "ERR value is NaN or Infinity";
+    FieldsMissing = "ERR Mandatory argument FIELDS is missing or not at the right position";
+    FieldCountMismatch = "ERR The `numfields` parameter must match the number of arguments";
+    FieldCountNotPositive = "ERR Number of fields must be a positive integer";
+    NumFieldsNotPositive = "ERR Parameter `numFields` should be greater than 0";
+    InvalidFieldCount = "ERR invalid number of fields";
+    NegativeExpire = "ERR invalid expire time, must be >= 0";
+    FieldConditions = "ERR Only one of FXX or FNX arguments can be specified";
+    FieldExpiries = "ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified";
     // --- sets
     NotPositive = "ERR value is out of range, must be positive";
     NumkeysNotPositive = "ERR numkeys should be greater than 0";
@@ -154,6 +167,7 @@ fixed_errors! {
     // --- places
     // --- HyperLogLogs
     // --- generic
+    OutOfRange = "ERR value is out of range";
     NotInSymmetricRange = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
     ScoresNotNumbers = "ERR One or more scores can't be converted into double";
     InvalidCursor = "ERR invalid cursor";
@@ -297,6 +311,7 @@ impl CommandError {
                 ]);
             }
             Self::UnsupportedOption(option) => parts(&[b"ERR Unsupported option ", option]),
+            Self::UnknownArgument(word) => parts(&[b"ERR unknown argument: ", word]),
             Self::UnknownClientType(name) => parts(&[b"ERR Unknown client type '", name, b"'"]),
             Self::NoSuchUser(name) => parts(&[b"ERR No such user '", name, b"'"]),
             Self::UnrecognizedOption(name) => parts(&[b"ERR Unrecognized option '", name, b"'"]),

@@ -100,6 +100,15 @@ impl From<i64> for StringRef<'_> {
 }
 
 impl StringRef<'_> {
+    /// Calls `look` with the text.
+    #[inline]
+    pub fn with_bytes<R>(self, look: impl FnOnce(&[u8]) -> R) -> R {
+        match self {
+            StringRef::Int(number) => look(itoa::Buffer::new().format(number).as_bytes()),
+            StringRef::Bytes(bytes) => look(bytes),
+        }
+    }
+
     /// The text in memory of its own.
     #[must_use]
     pub fn to_vec(self) -> Vec<u8> {

@@ -11,6 +11,7 @@
 mod bitmap;
 mod element_scan;
 mod expire;
+mod hash;
 mod internal;
 mod keyspace;
 mod object;

@@ -97,7 +97,9 @@ impl Background {
 
 fn expire(core: &mut Core) -> bool {
     let now = core.now;
-    if (0..core.engine.settings.databases).all(|db| core.engine.keyspace.expires(db) == 0) {
+    let keyspace = &core.engine.keyspace;
+    let is_idle = |db| keyspace.expires(db) == 0 && keyspace.expiring_hashes(db) == 0;
+    if (0..core.engine.settings.databases).all(is_idle) {
         return false;
     }
     core.add(WorkerCounter::ExpireCycles, 1);

@@ -65,4 +65,8 @@ impl Hook for BracketHook {
     fn expired(&mut self, _db: u16, _slot: u16, _key: &[u8]) {
         // Nobody listens yet: keyspace events and the log come with their own parts.
     }
+
+    fn field_expired(&mut self, _db: u16, _slot: u16, _key: &[u8], _field: &[u8]) {
+        // As above.
+    }
 }

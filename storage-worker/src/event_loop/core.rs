@@ -126,6 +126,7 @@ impl Core {
         let (hits, misses) = self.engine.keyspace.take_lookups();
         self.add(WorkerCounter::KeyspaceHits, hits);
         self.add(WorkerCounter::KeyspaceMisses, misses);
+        self.changed |= self.engine.keyspace.take_touched();
         if self.changed != 0 {
             self.update_counts();
         }
@@ -146,6 +147,10 @@ impl Core {
                     worker_page::database(db, DatabaseCounter::Expires),
                     keyspace.expires(db),
                 );
+                page.set(
+                    worker_page::database(db, DatabaseCounter::KeysWithExpiringFields),
+                    keyspace.expiring_hashes(db),
+                );
             }
         }
         self.changed = 0;
@@ -154,6 +159,10 @@ impl Core {
         page.max(WorkerCounter::UsedBytesPeak.place(), used);
         let counters = keyspace.counters();
         page.set(WorkerCounter::Expired.place(), counters.expired);
+        page.set(
+            WorkerCounter::ExpiredFields.place(),
+            counters.expired_fields,
+        );
         page.set(WorkerCounter::Evicted.place(), counters.evicted);
         page.set(WorkerCounter::LazyFreed.place(), counters.lazily_freed);
     }

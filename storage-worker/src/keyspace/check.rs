@@ -3,7 +3,10 @@
 use shm::arena::Arena;
 
 use super::entry::{Entry, Storage};
+use super::field_expiry::next_of;
 use super::kind::ValueKind;
+use super::times::ExpiringFields;
+use super::wheel::{Timed, Wheel};
 use super::{Database, GROUP, Keyspace, Root, SlotTable, pointer};
 
 impl Keyspace {
@@ -41,7 +44,7 @@ impl Keyspace {
         }
         // SAFETY: the table is live, and this handle, its only user, is borrowed.
         let slots = unsafe { slots.as_ref() };
-        let (mut keys, mut expires) = (0, 0);
+        let (mut keys, mut expires, mut hashes) = (0, 0, 0);
         for (group, &sum) in slots.sums.iter().enumerate() {
             let mut here = 0;
             for slot in group * GROUP..(group + 1) * GROUP {
@@ -54,6 +57,7 @@ impl Keyspace {
                 dictionary.for_each(|element| {
                     let entry = Entry::new(element);
                     expires += u64::from(entry.has_expiry());
+                    hashes += u64::from(entry.has_field_expiry());
                     wrong = wrong.take().or_else(|| check_entry(entry, slot).err());
                 });
                 wrong.map_or(Ok(()), |why| Err(format!("slot {slot}: {why}")))?;
@@ -70,19 +74,24 @@ impl Keyspace {
                 "{keys} keys, {expires} expire, but the counts differ (K1, K2)"
             ));
         }
-        match pointer::<super::wheel::Wheel>(database.wheel) {
-            None if expires == 0 => Ok(()),
-            None => Err("keys with an expiry, but no wheel (K2)".to_owned()),
-            Some(wheel) => {
-                // SAFETY: as above.
-                let wheel = unsafe { wheel.as_ref() };
-                wheel.check()?;
-                let agrees = wheel.len() == expires;
-                if agrees {
-                    Ok(())
-                } else {
-                    Err("the wheel lacks an entry (K2)".to_owned())
-                }
+        check_wheel::<Entry>(database.wheel, expires, "K2")?;
+        check_wheel::<ExpiringFields>(database.fields, hashes, "K5")
+    }
+}
+
+/// Checks the wheel at an address, which names so many entries.
+fn check_wheel<T: Timed>(wheel: u64, count: u64, label: &str) -> Result<(), String> {
+    match pointer::<Wheel<T>>(wheel) {
+        None if count == 0 => Ok(()),
+        None => Err(format!("entries with a time, but no wheel ({label})")),
+        Some(wheel) => {
+            // SAFETY: the wheel is live, and its only user is borrowed by the caller.
+            let wheel = unsafe { wheel.as_ref() };
+            wheel.check()?;
+            if wheel.len() == count {
+                Ok(())
+            } else {
+                Err(format!("a wheel lacks an entry ({label})"))
             }
         }
     }
@@ -109,6 +118,16 @@ fn check_entry(entry: Entry, slot: usize) -> Result<(), String> {
     if entry.storage() == Storage::Structure {
         super::structure::check(entry.kind(), entry.structure())
             .map_err(|why| format!("the value of the entry at {at:#x}: {why}"))?;
+    }
+    if entry.kind() == ValueKind::Hash {
+        let (bound, next) = (entry.field_expiry(), next_of(entry));
+        if next.is_some_and(|next| bound.is_none_or(|bound| next < bound)) {
+            return Err(format!(
+                "fields of the hash at {at:#x} expire unnoticed (K5)"
+            ));
+        }
+    } else if entry.has_field_expiry() {
+        return Err(format!("the entry at {at:#x} has no fields (K5)"));
     }
     if entry.storage() == Storage::Outside {
         let outside = entry.outside();

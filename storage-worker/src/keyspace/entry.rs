@@ -3,22 +3,21 @@
 //! ```text
 //!  0      1       2      5
 //!  +------+-------+------+-----------------------------+-----+-----+- - - - - - - - - - - - - -+
-//!  | kind | flags | clock| expiry ms | wheel place | + | len | key | value                     |
+//!  | kind | flags | clock| times                       | len | key | value                     |
 //!  +------+-------+------+-----------------------------+-----+-----+- - - - - - - - - - - - - -+
-//!     1      1       3    6 if it expires  6     (2)    1/2/5
+//!     1      1       3    0, 12, 14, 24 or 26            1/2/5
 //!
 //!  value:  Integer  8 bytes            Inline     len (1/2/5 bytes), bytes
 //!          Outside  address 8, length 8, capacity 8
 //!                                      Structure  address 8
 //! ```
 //!
-//! Nothing is aligned and no size is stored: the size of the object follows from the lengths. The
-//! two bytes in brackets exist only for times that do not fit into 48 bits (after the year 10889).
-//! Lengths below 192 take one byte, below 16,320 two, others five.
+//! Nothing is aligned and no size is stored: the size of the object follows from the lengths. What
+//! the times are stands in `times`. Lengths below 192 take one byte, below 16,320 two, others five.
 //!
 //! Invariants
 //!   E1  `size` of an entry has the size class that its object was taken with.
-//!   E2  the wheel place is the address of the word in the expiry wheel that names this entry.
+//!   E2  a wheel place is the address of the word in its wheel that names this entry.
 //!   E3  an outside buffer was taken with `capacity` bytes, and `length` of them are in use.
 //!   E4  a structure is a live one of the type that belongs to the kind, and no other entry names it.
 //!
@@ -27,11 +26,11 @@
 
 use std::ptr::NonNull;
 
-use proto::time::UnixMillis;
 use shm::arena::{Arena, usable_size};
 
 use super::kind::{Label, MARKS, RAW, ValueKind};
 use super::structure;
+use super::times::Times;
 
 /// How the value of an entry is kept; the low half of byte 0. The high half is the kind.
 #[repr(u8)]
@@ -43,15 +42,8 @@ pub(super) enum Storage {
     Structure = 3,
 }
 
-const HAS_EXPIRY: u8 = 1;
-const FAR_EXPIRY: u8 = 2;
-
 /// Kind, flags, clock.
-const FIXED_BYTES: usize = 5;
-const EXPIRY_BYTES: usize = 12;
-const FAR_EXPIRY_BYTES: usize = 14;
-/// First time that needs the two extra bytes.
-const FAR: u64 = 1 << 48;
+pub(super) const FIXED_BYTES: usize = 5;
 const OUTSIDE_BYTES: usize = 24;
 
 /// Longer values live in a buffer of their own, so that changing them in place can grow in steps
@@ -111,16 +103,6 @@ fn length_bytes(length: usize) -> usize {
     }
 }
 
-/// Bytes that an expiry takes.
-#[inline]
-pub(super) fn expiry_bytes(expiry: Option<UnixMillis>) -> usize {
-    match expiry {
-        None => 0,
-        Some(at) if at.0 < FAR => EXPIRY_BYTES,
-        Some(_) => FAR_EXPIRY_BYTES,
-    }
-}
-
 impl Entry {
     #[inline]
     pub(super) fn new(object: NonNull<u8>) -> Entry {
@@ -133,13 +115,13 @@ impl Entry {
     }
 
     #[inline]
-    fn byte(self, offset: usize) -> u8 {
+    pub(super) fn byte(self, offset: usize) -> u8 {
         // SAFETY: the entry is live, and callers stay within its size.
         unsafe { self.0.add(offset).read() }
     }
 
     #[inline]
-    fn set_byte(self, offset: usize, value: u8) {
+    pub(super) fn set_byte(self, offset: usize, value: u8) {
         // SAFETY: as in `byte`.
         unsafe { self.0.add(offset).write(value) }
     }
@@ -164,14 +146,14 @@ impl Entry {
 
     /// Six bytes at `offset`.
     #[inline]
-    fn half(self, offset: usize) -> u64 {
+    pub(super) fn half(self, offset: usize) -> u64 {
         // SAFETY: as in `byte`.
         let [a, b, c, d, e, f] = unsafe { self.0.add(offset).cast::<[u8; 6]>().read() };
         u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
     }
 
     #[inline]
-    fn set_half(self, offset: usize, value: u64) {
+    pub(super) fn set_half(self, offset: usize, value: u64) {
         let [a, b, c, d, e, f, ..] = value.to_le_bytes();
         // SAFETY: as in `byte`.
         unsafe {
@@ -245,13 +227,8 @@ impl Entry {
     }
 
     #[inline]
-    fn flags(self) -> u8 {
+    pub(super) fn flags(self) -> u8 {
         self.byte(1)
-    }
-
-    #[inline]
-    pub(super) fn has_expiry(self) -> bool {
-        self.flags() & HAS_EXPIRY != 0
     }
 
     /// Whether a short string is shown as `raw`.
@@ -292,55 +269,10 @@ impl Entry {
         self.set_byte(4, (clock >> 16) as u8);
     }
 
-    #[inline]
-    pub(super) fn expiry(self) -> Option<UnixMillis> {
-        if !self.has_expiry() {
-            return None;
-        }
-        let low = self.half(FIXED_BYTES);
-        let high = if self.flags() & FAR_EXPIRY == 0 {
-            0
-        } else {
-            let at = FIXED_BYTES + EXPIRY_BYTES;
-            u64::from(self.byte(at)) | u64::from(self.byte(at + 1)) << 8
-        };
-        Some(UnixMillis(low | high << 48))
-    }
-
-    /// Overwrites the expiry time; the new one takes as many bytes as the old one.
-    pub(super) fn set_expiry(self, at: UnixMillis) {
-        debug_assert_eq!(expiry_bytes(Some(at)), self.expiry_bytes());
-        self.set_half(FIXED_BYTES, at.0);
-        if self.flags() & FAR_EXPIRY != 0 {
-            self.set_byte(FIXED_BYTES + EXPIRY_BYTES, (at.0 >> 48) as u8);
-            self.set_byte(FIXED_BYTES + EXPIRY_BYTES + 1, (at.0 >> 56) as u8);
-        }
-    }
-
-    /// Address of the word of the expiry wheel that names this entry (E2).
-    pub(super) fn wheel_place(self) -> u64 {
-        debug_assert!(self.has_expiry());
-        self.half(FIXED_BYTES + 6)
-    }
-
-    pub(super) fn set_wheel_place(self, place: u64) {
-        debug_assert!(self.has_expiry());
-        self.set_half(FIXED_BYTES + 6, place);
-    }
-
-    #[inline]
-    pub(super) fn expiry_bytes(self) -> usize {
-        match self.flags() & (HAS_EXPIRY | FAR_EXPIRY) {
-            0 => 0,
-            HAS_EXPIRY => EXPIRY_BYTES,
-            _ => FAR_EXPIRY_BYTES,
-        }
-    }
-
     /// Offset and length of the key.
     #[inline]
     fn key_at(self) -> (usize, usize) {
-        let offset = FIXED_BYTES + self.expiry_bytes();
+        let offset = FIXED_BYTES + self.times_bytes();
         let (length, bytes) = self.length_at(offset);
         (offset + bytes, length)
     }
@@ -496,34 +428,21 @@ impl Entry {
         usable_size(self.size()) + more
     }
 
-    /// Makes an entry. The clock is the caller's to set, and the wheel place too if it expires.
-    pub(super) fn create(key: &[u8], expiry: Option<UnixMillis>, value: Value<'_>) -> Entry {
-        let size = Entry::size_for(key.len(), expiry_bytes(expiry), value);
+    /// Makes an entry. The clock is the caller's to set, and the places in wheels too.
+    pub(super) fn create(key: &[u8], times: impl Into<Times>, value: Value<'_>) -> Entry {
+        let times = times.into();
+        let size = FIXED_BYTES
+            + times.bytes()
+            + length_bytes(key.len())
+            + key.len()
+            + value.content.stored_bytes();
         let entry = Entry(Arena.take(size));
-        entry.set_byte(1, 0);
-        let flags = match expiry_bytes(expiry) {
-            0 => 0,
-            EXPIRY_BYTES => HAS_EXPIRY,
-            _ => HAS_EXPIRY | FAR_EXPIRY,
-        };
-        entry.set_byte(1, flags);
-        if let Some(at) = expiry {
-            entry.set_expiry(at);
-        }
-        let offset = FIXED_BYTES + entry.expiry_bytes();
+        entry.set_times(times);
+        let offset = FIXED_BYTES + times.bytes();
         entry.set_length(offset, key.len());
         entry.copy_in(offset + length_bytes(key.len()), key);
         entry.write_value(value);
         entry
-    }
-
-    /// Bytes of an entry with these parts.
-    pub(super) fn size_for(key_length: usize, expiry_bytes: usize, value: Value<'_>) -> usize {
-        FIXED_BYTES
-            + expiry_bytes
-            + length_bytes(key_length)
-            + key_length
-            + value.content.stored_bytes()
     }
 
     /// Bytes of this entry if it had another value.

@@ -5,14 +5,15 @@ use proto::time::UnixMillis;
 
 use super::dictionary::Place;
 use super::entry::Entry;
+use super::times::{ExpiringFields, Times};
 use super::wheel::{Due, Wheel};
-use super::{Key, Keyspace, address, hash};
+use super::{Key, Keyspace, address, hash, pointer};
 
 impl Keyspace {
     /// Puts an entry that just got an expiry into the wheel (K2).
     pub(super) fn note_expiry(&mut self, db: u16, entry: Entry, at: UnixMillis) {
         if self.database(usize::from(db)).wheel == 0 {
-            let wheel = Wheel::create(self.now);
+            let wheel = Wheel::<Entry>::create(self.now);
             self.database_mut(usize::from(db)).wheel = address(wheel);
         }
         self.database_mut(usize::from(db)).expires += 1;
@@ -32,8 +33,12 @@ impl Keyspace {
     /// Gives the entry at `place` another expiry; the entry moves if that changes its size.
     pub(super) fn change_expiry(&mut self, db: u16, place: Place, expiry: Option<UnixMillis>) {
         let entry = Entry::new(place.element());
+        let times = Times {
+            expiry,
+            ..entry.times()
+        };
         if let Some(at) = expiry
-            && super::entry::expiry_bytes(expiry) == entry.expiry_bytes()
+            && times.bytes() == entry.times_bytes()
         {
             entry.set_expiry(at);
             if let Some(wheel) = self.wheel(db) {
@@ -42,7 +47,7 @@ impl Keyspace {
             return;
         }
         if expiry.is_some() || entry.has_expiry() {
-            let moved = Entry::create(entry.key(), expiry, entry.value());
+            let moved = Entry::create(entry.key(), times, entry.value());
             self.replace(db, place, moved);
         }
     }
@@ -57,14 +62,16 @@ impl Keyspace {
             (Some(_), None) => self.forget_expiry(db, old),
             (None, Some(at)) => self.note_expiry(db, new, at),
             (Some(before), Some(at)) => {
-                new.set_wheel_place(old.wheel_place());
-                Wheel::moved(new);
+                Wheel::moved(old, new);
                 if before != at
                     && let Some(wheel) = self.wheel(db)
                 {
                     wheel.retime(new, at);
                 }
             }
+        }
+        if old.has_field_expiry() || new.has_field_expiry() {
+            self.replace_fields(db, old, new);
         }
         place.replace(new.object());
         old.free_object();
@@ -114,28 +121,62 @@ impl Keyspace {
         false
     }
 
-    /// One database's part of `expire_slice`.
+    /// One database's part of `expire_slice`. With both, fields get half of the budget, and keys what
+    /// is left of all.
     fn expire_database(&mut self, db: u16, now: UnixMillis, budget: &mut usize) -> bool {
-        if self.database(usize::from(db)).expires == 0 {
+        let has_fields = self.expiring_hashes(db) > 0;
+        let has_keys = self.database(usize::from(db)).expires > 0;
+        if !has_keys && !has_fields {
             return false;
         }
         self.hook.begin_write(db, 0);
-        let more = loop {
+        let mut part = if has_keys {
+            (*budget).div_ceil(2)
+        } else {
+            *budget
+        };
+        *budget -= part;
+        let is_more = has_fields && self.expire_hashes(db, now, &mut part);
+        *budget += part;
+        let is_more = self.expire_keys(db, now, budget) || is_more;
+        self.hook.end_write();
+        is_more
+    }
+
+    fn expire_keys(&mut self, db: u16, now: UnixMillis, budget: &mut usize) -> bool {
+        loop {
             let Some(wheel) = self.wheel(db) else {
-                break false;
+                return false;
             };
             match wheel.advance(now, budget) {
-                Due::Nothing => break false,
-                Due::Later => break true,
-                Due::Entry(_) if *budget == 0 => break true,
+                Due::Nothing => return false,
+                Due::Later => return true,
+                Due::Entry(_) if *budget == 0 => return true,
                 Due::Entry(entry) => {
                     *budget -= 1;
                     self.expire_entry(db, entry);
                 }
             }
-        };
-        self.hook.end_write();
-        more
+        }
+    }
+
+    /// When the next key or field expires, or something has to be moved towards it; none is due before.
+    #[must_use]
+    pub fn next_expiry(&self) -> Option<UnixMillis> {
+        let databases = (0..self.database_count()).map(|db| self.database(db));
+        databases
+            .flat_map(|database| {
+                let keys = pointer::<Wheel<Entry>>(database.wheel);
+                let fields = pointer::<Wheel<ExpiringFields>>(database.fields);
+                // SAFETY: wheels of databases are live, and nobody changes them meanwhile.
+                [
+                    keys.and_then(|wheel| unsafe { wheel.as_ref() }.next_stop()),
+                    fields.and_then(|wheel| unsafe { wheel.as_ref() }.next_stop()),
+                ]
+            })
+            .flatten()
+            .min()
+            .map(UnixMillis)
     }
 
     fn expire_entry(&mut self, db: u16, entry: Entry) {

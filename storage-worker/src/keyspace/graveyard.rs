@@ -15,7 +15,8 @@ use shm::arena::Arena;
 
 use super::entry::{Entry, Storage};
 use super::kind::ValueKind;
-use super::wheel::Wheel;
+use super::times::ExpiringFields;
+use super::wheel::{Timed, Wheel};
 use super::{Database, Keyspace, SLOTS, SlotTable, address, pointer, structure};
 
 /// Elements from which a value that is to be freed lazily really is.
@@ -56,8 +57,9 @@ struct Grave {
     next: u64,
     /// Address of the slot table of a database, or 0.
     slots: u64,
-    /// Address of its wheel, or 0.
+    /// Addresses of its wheels, or 0.
     wheel: u64,
+    fields: u64,
     /// First slot that is not freed yet.
     slot: u64,
     /// Address of a structure, or 0.
@@ -72,6 +74,7 @@ const EMPTY: Grave = Grave {
     next: 0,
     slots: 0,
     wheel: 0,
+    fields: 0,
     slot: 0,
     structure: 0,
     kind: 0,
@@ -139,11 +142,16 @@ impl Keyspace {
             return 0;
         }
         let Database {
-            slots, wheel, keys, ..
+            slots,
+            wheel,
+            fields,
+            keys,
+            ..
         } = flushed;
         let grave = dig(Grave {
             slots,
             wheel,
+            fields,
             ..EMPTY
         });
         if lazily {
@@ -239,16 +247,24 @@ fn free_database(
         steps = freed as usize + elements + grave_ref.slot as usize / 64;
         grave_ref.slot += u64::from(!more);
     }
-    if let Some(wheel) = pointer::<Wheel>(grave_ref.wheel) {
-        if !Wheel::destroy(wheel, budget) {
-            return (freed, true);
-        }
-        grave_ref.wheel = 0;
+    if !destroy_wheel::<Entry>(&mut grave_ref.wheel, budget)
+        || !destroy_wheel::<ExpiringFields>(&mut grave_ref.fields, budget)
+    {
+        return (freed, true);
     }
     // SAFETY: taken with this size; nothing names it any more.
     unsafe { Arena.give(NonNull::from(slots).cast(), size_of::<SlotTable>()) };
     free_grave(grave);
     (freed, false)
+}
+
+/// Frees the wheel at an address if there is one, and then clears the address; says whether it is gone.
+fn destroy_wheel<T: Timed>(wheel: &mut u64, budget: usize) -> bool {
+    let is_gone = pointer::<Wheel<T>>(*wheel).is_none_or(|wheel| Wheel::destroy(wheel, budget));
+    if is_gone {
+        *wheel = 0;
+    }
+    is_gone
 }
 
 fn free_grave(grave: NonNull<Grave>) {

@@ -136,6 +136,9 @@ impl Keyspace {
         if entry.has_expiry() {
             self.forget_expiry(db, entry);
         }
+        if entry.has_field_expiry() {
+            self.forget_fields(db, entry);
+        }
         self.dictionary_mut(db, slot).remove(hash, place);
         self.count_key(db, slot, false);
         entry
@@ -151,6 +154,9 @@ impl Keyspace {
     pub(super) fn insert_kept(&mut self, key: &Key<'_>, entry: Entry) {
         if let Some(at) = entry.expiry() {
             self.note_expiry(key.db, entry, at);
+        }
+        if let Some(at) = entry.field_expiry() {
+            self.note_fields(key.db, entry, at);
         }
         let hasher = self.hasher();
         self.dictionary_mut(key.db, key.slot)

@@ -8,6 +8,7 @@
 //!  arena root -> Root -> Database 0, 1 ... (32 bytes each; nothing more until first used)
 //!                          | slots  -> SlotTable: 16384 dictionaries of 16 bytes, sums per 64 slots
 //!                          | wheel  -> expiry index, from the first expiry on
+//!                          | fields -> the same for hashes whose fields expire
 //!                          +-- dictionary -> bucket -> Entry (key, value, expiry, clock)
 //! ```
 //!
@@ -22,6 +23,9 @@
 //!   K4  every change of the arena that is not the touch of a clock happens between `begin_write` and
 //!       `end_write` of the journal; whoever calls a changing method has begun, reads that find a dead
 //!       key begin themselves through [`Hook`]. A torn clock is harmless.
+//!   K5  an entry has a time for its fields if and only if the second wheel of its database names it;
+//!       it is a hash then, and none of its fields expires before that time. A hash with a field
+//!       that expires has one.
 //!
 //! Time, randomness and the settings that matter are arguments; the same calls give the same keyspace.
 //! Not here: commands and replies (`commands`), the journal (`shm`), what a slot is (`proto`).
@@ -32,6 +36,9 @@ pub mod dictionary;
 mod entry;
 mod eviction;
 mod expiry;
+mod field_expiry;
+#[cfg(test)]
+mod field_expiry_tests;
 mod found;
 mod graveyard;
 mod hook;
@@ -42,6 +49,7 @@ mod string;
 mod structure;
 #[cfg(test)]
 mod tests;
+mod times;
 mod transfer;
 mod value;
 #[cfg(test)]
@@ -147,6 +155,8 @@ struct Database {
     slots: u64,
     /// Address of the expiry wheel, or 0 before the first expiry.
     wheel: u64,
+    /// Address of the wheel of hashes whose fields expire, or 0 before the first one.
+    fields: u64,
     keys: u64,
     expires: u64,
 }
@@ -174,7 +184,7 @@ pub const fn fingerprint() -> u64 {
         align_of::<SlotTable>(),
         offset_of!(SlotTable, sums),
         size_of::<Dictionary>(),
-        size_of::<Wheel>(),
+        size_of::<Wheel<Entry>>(),
         entry::INLINE_MAX,
         arena::fingerprint(structure::SIZES) as usize,
         arena::fingerprint(&crate::collections::stream::LAYOUT) as usize,
@@ -211,6 +221,8 @@ impl std::error::Error for AttachError {}
 pub struct KeyspaceCounters {
     /// Keys removed because their time had come.
     pub expired: u64,
+    /// Fields of hashes removed because their time had come.
+    pub expired_fields: u64,
     /// Keys removed to make room.
     pub evicted: u64,
     /// Keys freed in the background.
@@ -236,6 +248,8 @@ pub struct Keyspace {
     counters: KeyspaceCounters,
     /// Where the next slice of expiry begins.
     expiry_database: usize,
+    /// Databases whose counts have changed, by number modulo 64.
+    touched: u64,
     /// Cache lines that an average key takes: so many are fetched ahead of a lookup.
     entry_lines: usize,
 }
@@ -310,6 +324,7 @@ impl Keyspace {
             lazy_free: LazyFree::default(),
             counters: KeyspaceCounters::default(),
             expiry_database: 0,
+            touched: 0,
             entry_lines: 2,
         }
     }
@@ -417,6 +432,12 @@ impl Keyspace {
         )
     }
 
+    /// Databases whose counts may have changed since the last call: bit n stands for n, n + 64 ...
+    #[inline]
+    pub fn take_touched(&mut self) -> u64 {
+        std::mem::take(&mut self.touched)
+    }
+
     #[inline]
     fn root(&self) -> &Root {
         // SAFETY: K3: the root is a live object, and this handle is its only user.
@@ -448,6 +469,7 @@ impl Keyspace {
 
     #[inline]
     fn database_mut(&mut self, db: usize) -> &mut Database {
+        self.touched |= 1 << (db % 64);
         // SAFETY: as above.
         unsafe { self.database_at(db).as_mut() }
     }
@@ -506,8 +528,8 @@ impl Keyspace {
     }
 
     /// The wheel of a database, if it has one.
-    fn wheel(&mut self, db: u16) -> Option<&mut Wheel> {
-        let mut wheel = pointer::<Wheel>(self.database(usize::from(db)).wheel)?;
+    fn wheel(&mut self, db: u16) -> Option<&mut Wheel<Entry>> {
+        let mut wheel = pointer::<Wheel<Entry>>(self.database(usize::from(db)).wheel)?;
         // SAFETY: it is live, and this handle is its only user.
         Some(unsafe { wheel.as_mut() })
     }

@@ -140,6 +140,10 @@ impl Keyspace {
         if matches!(old.storage(), Storage::Outside | Storage::Structure) {
             self.free_outside(old, self.lazy_free.overwritten);
         }
+        if old.has_field_expiry() {
+            // It belongs to the hash that is overwritten.
+            self.change_field_expiry(db, place, None);
+        }
         self.put_value_keeping_outside(db, place, value);
     }
 
@@ -150,7 +154,7 @@ impl Keyspace {
         if usable_size(old.size()) == usable_size(old.size_with(value)) {
             old.write_value(value);
         } else {
-            self.replace(db, place, Entry::create(old.key(), old.expiry(), value));
+            self.replace(db, place, Entry::create(old.key(), old.times(), value));
         }
     }
 

@@ -248,6 +248,7 @@ fn a_key_lives_through_its_last_millisecond_and_no_longer() {
                 .0
                 .push(String::from_utf8_lossy(key).into_owned());
         }
+        fn field_expired(&mut self, _: u16, _: u16, _: &[u8], _: &[u8]) {}
     }
 
     let (mut keyspace, _arena) = keyspace();

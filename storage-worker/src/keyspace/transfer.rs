@@ -15,7 +15,7 @@ impl Keyspace {
         }
         let old = self.remove_at(from.db, from.slot, from.hash, place);
         // Only the name changes: a buffer or structure outside goes along.
-        let new = Entry::create(to.bytes, old.expiry(), old.value());
+        let new = Entry::create(to.bytes, old.times(), old.value());
         new.set_clock(old.clock());
         old.free_object();
         self.make_way(to);
@@ -39,7 +39,7 @@ impl Keyspace {
             Content::Structure(address) => Content::Structure(structure::copy(label.kind, address)),
             Content::Integer(_) | Content::Inline(_) | Content::Blank(_) => content,
         };
-        let new = Entry::create(to.bytes, old.expiry(), Value { label, content });
+        let new = Entry::create(to.bytes, old.times(), Value { label, content });
         self.make_way(to);
         self.insert_new(to, new);
         true
@@ -64,6 +64,7 @@ impl Keyspace {
         // SAFETY: both name live databases, which may be the same one.
         unsafe { std::ptr::swap(one.as_ptr(), other.as_ptr()) };
         self.pool.clear();
+        self.touched = u64::MAX;
     }
 }
 

@@ -106,6 +106,7 @@ impl Keyspace {
         self.touch(Entry::new(place.element()));
         self.put_value(key.db, place, value);
         self.change_expiry(key.db, place, None);
+        self.note_new_fields(key.db, place);
         self.value_at(key, place)
     }
 
@@ -113,10 +114,11 @@ impl Keyspace {
         debug_assert!(self.place_of(key).is_none(), "the key is there already");
         self.insert_new(key, Entry::create(key.bytes, None, value));
         let place = self.place_of(key).expect("it was just inserted");
+        self.note_new_fields(key.db, place);
         self.value_at(key, place)
     }
 
-    fn value_at(&mut self, key: &Key<'_>, place: Place) -> ValueMut<'_> {
+    pub(super) fn value_at(&mut self, key: &Key<'_>, place: Place) -> ValueMut<'_> {
         ValueMut {
             keyspace: self,
             place,
@@ -265,7 +267,7 @@ impl ValueMut<'_> {
             label,
             content: Content::Blank(length),
         };
-        let new = Entry::create(old.key(), old.expiry(), value);
+        let new = Entry::create(old.key(), old.times(), value);
         fill(new.bytes_mut());
         if old.storage() == Storage::Outside {
             old.outside().free();

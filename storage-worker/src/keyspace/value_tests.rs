@@ -79,7 +79,7 @@ proptest! {
         let mut model = start.clone();
         let mut form = Form(1);
         let mut expiry = None;
-        keyspace.create_packed(&key, ValueKind::Hash, form, &start);
+        keyspace.create_packed(&key, ValueKind::SortedSet, form, &start);
         for (step, edit) in edits.into_iter().enumerate() {
             let mut value = keyspace.value_mut(&key, NOW).unwrap();
             match edit {
@@ -107,7 +107,7 @@ proptest! {
             prop_assert_eq!(found.packed(), &model[..]);
             prop_assert_eq!(
                 (found.kind(), found.form(), found.expiry(), found.key()),
-                (ValueKind::Hash, form, expiry, &name[..])
+                (ValueKind::SortedSet, form, expiry, &name[..])
             );
             let most = model.len() * 2 + model.len() / 8 + name.len() + 2048;
             prop_assert!(found.memory_bytes(0) <= most, "{} for {}", found.memory_bytes(0), model.len());
@@ -169,15 +169,15 @@ fn structures_go_along_with_their_keys() {
     // Overwritten, by a string and by another kind.
     keyspace.set_string(&key(0, b"c"), StringValue::Auto(b"text"), Expiry::Clear);
     assert_eq!(keyspace.expires(0), 0);
-    keyspace.replace_with_packed(&key(1, b"b"), ValueKind::Hash, Form(1), b"packed");
+    keyspace.replace_with_packed(&key(1, b"b"), ValueKind::SortedSet, Form(1), b"packed");
     let found = keyspace.find(&key(1, b"b"), NOW, Access::Read).unwrap();
     assert_eq!(
         (found.kind(), found.packed()),
-        (ValueKind::Hash, &b"packed"[..])
+        (ValueKind::SortedSet, &b"packed"[..])
     );
     assert_eq!(
         (found.expiry(), found.encoding().name()),
-        (None, "listpackex")
+        (None, "skiplist")
     );
     ok(&keyspace);
     assert_eq!(keyspace.flush_all(false), 2);

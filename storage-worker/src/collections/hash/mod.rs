@@ -31,6 +31,29 @@ use proto::time::UnixMillis;
 pub use packed::{Packed, Width};
 pub use table::Table;
 
+/// Numbers of the forms that a hash has, as the keyspace keeps them.
+pub mod form {
+    use super::Width;
+
+    /// Packed, without times.
+    pub const PAIRS: u8 = 0;
+    /// Packed, with times.
+    pub const TRIPLES: u8 = 1;
+    /// A table.
+    pub const TABLE: u8 = 2;
+
+    /// How the fields of a packed hash are laid out; `None` for a table.
+    #[inline]
+    #[must_use]
+    pub fn width(form: u8) -> Option<Width> {
+        match form {
+            PAIRS => Some(Width::Pairs),
+            TRIPLES => Some(Width::Triples),
+            _ => None,
+        }
+    }
+}
+
 /// What happens to the expiry of a field that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ttl {

@@ -255,17 +255,14 @@ pub fn set_expiry(target: &mut impl Splice, name: &[u8], expiry: Option<UnixMill
     true
 }
 
-/// Removes the fields of triples whose time has come; returns how many.
-pub fn remove_expired(target: &mut impl Splice, now: UnixMillis) -> usize {
+/// Removes the first `count` fields of triples: those that expire first.
+pub fn remove_first(target: &mut impl Splice, count: usize) {
     let packed = Packed::new(target.bytes(), Width::Triples);
-    let is_over = |found: &Found<'_>| found.expiry.is_some_and(|at| at.has_passed(now));
-    let expired = packed.iter().take_while(is_over).count();
     if let Some(first) = packed.list.first()
-        && expired > 0
+        && count > 0
     {
-        listpack::delete(target, first, expired * Width::Triples.elements());
+        listpack::delete(target, first, count * Width::Triples.elements());
     }
-    expired
 }
 
 /// The same fields as triples, none of which expires.

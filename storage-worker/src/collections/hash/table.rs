@@ -69,6 +69,15 @@ impl Table {
         table
     }
 
+    /// A table that `fill` fills.
+    #[must_use]
+    pub fn build(seed: u64, fill: impl FnOnce(&mut Self)) -> NonNull<Self> {
+        let mut table = Self::create(seed);
+        // SAFETY: it was just made, and nobody else knows it.
+        fill(unsafe { table.as_mut() });
+        table
+    }
+
     /// When the first field expires.
     #[inline]
     #[must_use]
@@ -197,13 +206,19 @@ impl Table {
         field.free();
     }
 
-    /// Removes up to `budget` fields whose time has come; returns how many. The dictionary may hold
-    /// more of them if the budget was used up.
-    pub fn remove_expired(&mut self, now: UnixMillis, budget: usize) -> usize {
+    /// Removes up to `budget` fields whose time has come, and calls `gone` with their names; returns
+    /// how many.
+    pub fn remove_expired(
+        &mut self,
+        now: UnixMillis,
+        budget: usize,
+        mut gone: impl FnMut(&[u8]),
+    ) -> usize {
         let mut removed = 0;
         while removed < budget && self.next_expiry().is_some_and(|at| at.has_passed(now)) {
             let field = self.schedule.first();
             let field = field.expect("a schedule with a next time has a first field (S1)");
+            gone(field.name());
             let hash = hash(self.seed, field.name());
             let place = self
                 .dictionary
@@ -270,18 +285,11 @@ impl Structure for Table {
     }
 
     fn copy(&self) -> NonNull<Self> {
-        let mut copy = Self::create(self.seed);
-        // SAFETY: it was just made and nobody else knows it.
-        let table = unsafe { copy.as_mut() };
-        for Found {
-            name,
-            value,
-            expiry,
-        } in self.iter()
-        {
-            table.insert(name, value, expiry);
-        }
-        copy
+        Self::build(self.seed, |table| {
+            for field in self.iter() {
+                table.insert(field.name, field.value, field.expiry);
+            }
+        })
     }
 
     fn len(&self) -> usize {

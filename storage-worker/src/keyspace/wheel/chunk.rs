@@ -4,8 +4,8 @@ use std::ptr::NonNull;
 
 use shm::arena::{Arena, usable_size};
 
-use crate::keyspace::dictionary::prefetch;
-use crate::keyspace::entry::Entry;
+use super::Timed;
+use crate::keyspace::dictionary::{Element, prefetch};
 
 /// Entries of a chunk.
 pub(super) const WORDS: usize = 62;
@@ -100,28 +100,31 @@ impl Chunk {
     }
 
     /// The entry at `position`, below the length.
-    pub(super) fn get(chunk: ChunkAt, position: usize) -> Entry {
-        // SAFETY: as in `len`.
-        let word = unsafe { chunk.as_ref() }.words[position];
-        entry_of(word)
+    pub(super) fn get<T: Timed>(chunk: ChunkAt, position: usize) -> T {
+        T::of(Chunk::object(chunk, position))
     }
 
-    pub(super) fn last(chunk: ChunkAt) -> Entry {
+    fn object(chunk: ChunkAt, position: usize) -> Element {
+        // SAFETY: as in `len`.
+        object_at(unsafe { chunk.as_ref() }.words[position])
+    }
+
+    pub(super) fn last<T: Timed>(chunk: ChunkAt) -> T {
         Chunk::get(chunk, Chunk::len(chunk) - 1)
     }
 
     /// Adds an entry behind the others, and tells it its place. There is room.
-    pub(super) fn push(chunk: ChunkAt, entry: Entry) {
+    pub(super) fn push(chunk: ChunkAt, entry: impl Timed) {
         // SAFETY: as in `len`; the wheel is borrowed exclusively.
         let inner = unsafe { &mut *chunk.as_ptr() };
         let word = &mut inner.words[usize::from(inner.len)];
         *word = address_of(entry);
         inner.len += 1;
-        entry.set_wheel_place((&raw mut *word).expose_provenance() as u64);
+        entry.set_place((&raw mut *word).expose_provenance() as u64);
     }
 
     /// Takes the last entry out.
-    pub(super) fn pop(chunk: ChunkAt) -> Entry {
+    pub(super) fn pop<T: Timed>(chunk: ChunkAt) -> T {
         let last = Chunk::last(chunk);
         // SAFETY: as in `push`.
         unsafe { (*chunk.as_ptr()).len -= 1 };
@@ -129,11 +132,11 @@ impl Chunk {
     }
 
     /// Puts an entry into the word at `place`, and tells it.
-    pub(super) fn store(place: u64, entry: Entry) {
+    pub(super) fn store(place: u64, entry: impl Timed) {
         let word = std::ptr::with_exposed_provenance_mut::<u64>(place as usize);
         // SAFETY: a place names a word of a live chunk.
         unsafe { word.write(address_of(entry)) };
-        entry.set_wheel_place(place);
+        entry.set_place(place);
     }
 
     /// Asks for the lines of some entries that will be taken out next.
@@ -141,11 +144,11 @@ impl Chunk {
         const AHEAD: usize = 8;
         let len = Chunk::len(chunk);
         if let Some(position) = len.checked_sub(AHEAD) {
-            prefetch(Chunk::get(chunk, position).object().as_ptr());
+            prefetch(Chunk::object(chunk, position).as_ptr());
         }
     }
 
-    pub(super) fn check(
+    pub(super) fn check<T: Timed>(
         chunk: ChunkAt,
         bucket: (usize, usize),
         is_first: bool,
@@ -164,12 +167,12 @@ impl Chunk {
             ));
         }
         for position in 0..len {
-            let entry = Chunk::get(chunk, position);
+            let entry: T = Chunk::get(chunk, position);
             let word = Chunk::address(chunk) + 16 + position as u64 * 8;
             if !Arena.contains(address_of(entry), 1) {
                 return Err("the wheel names an entry outside the arena".to_owned());
             }
-            if !entry.has_expiry() || entry.wheel_place() != word {
+            if entry.place() != word {
                 return Err(format!(
                     "an entry of bucket {bucket:?} has a wrong place (W1)"
                 ));
@@ -179,13 +182,13 @@ impl Chunk {
     }
 }
 
-fn address_of(entry: Entry) -> u64 {
+fn address_of(entry: impl Timed) -> u64 {
     entry.object().as_ptr().expose_provenance() as u64
 }
 
-fn entry_of(word: u64) -> Entry {
+fn object_at(word: u64) -> Element {
     let object = NonNull::new(std::ptr::with_exposed_provenance_mut(word as usize));
-    Entry::new(object.expect("words of a chunk up to its length are entries (W1)"))
+    object.expect("words of a chunk up to its length are entries (W1)")
 }
 
 /// Chunk addresses of a leaf of the table: 4 KiB.

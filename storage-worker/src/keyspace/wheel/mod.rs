@@ -33,12 +33,13 @@ mod chunk;
 #[cfg(test)]
 mod tests;
 
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use proto::time::UnixMillis;
 use shm::arena::Arena;
 
-use super::entry::Entry;
+use super::dictionary::Element;
 use chunk::{Chunk, ChunkTable, WORDS};
 
 const LEVELS: usize = 6;
@@ -46,10 +47,25 @@ const BUCKETS: usize = 256;
 /// Times that need more than six bytes wait at the end of the wheel.
 const TIME_MAX: u64 = (1 << (LEVELS * 8)) - 1;
 
+/// What a wheel names: an object of the arena that knows its time and its place in this wheel.
+pub(super) trait Timed: Copy + PartialEq {
+    /// The handle of an object.
+    fn of(object: Element) -> Self;
+    /// The object.
+    fn object(self) -> Element;
+    /// When it is due.
+    fn time(self) -> UnixMillis;
+    /// Address of the word that names it.
+    fn place(self) -> u64;
+    /// Remembers the address of that word.
+    fn set_place(self, place: u64);
+}
+
 /// See the module.
 #[repr(C)]
 #[derive(Debug)]
-pub(super) struct Wheel {
+pub(super) struct Wheel<T> {
+    entries: PhantomData<T>,
     /// Everything due before this has fired or moved down.
     current: u64,
     /// Entries in the wheel.
@@ -62,19 +78,19 @@ pub(super) struct Wheel {
 
 /// What `advance` found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum Due<T> {
     /// This entry is due; it is still in the wheel.
-    Entry(Entry),
+    Entry(T),
     /// Nothing is due at this time.
     Nothing,
     /// The budget is used up.
     Later,
 }
 
-impl Wheel {
+impl<T: Timed> Wheel<T> {
     /// An empty wheel in the arena that stands at `now`.
-    pub(super) fn create(now: UnixMillis) -> NonNull<Wheel> {
-        let wheel = Arena.take(size_of::<Wheel>()).cast::<Wheel>();
+    pub(super) fn create(now: UnixMillis) -> NonNull<Self> {
+        let wheel = Arena.take(size_of::<Self>()).cast::<Self>();
         // SAFETY: the object is large enough, and zeroes are an empty wheel.
         unsafe {
             wheel.write_bytes(0, 1);
@@ -86,7 +102,7 @@ impl Wheel {
 
     /// Gives the wheel and all its chunks back; the entries' places mean nothing afterwards.
     /// Returns `false` as long as more than `budget` chunks were left.
-    pub(super) fn destroy(mut wheel: NonNull<Wheel>, budget: usize) -> bool {
+    pub(super) fn destroy(mut wheel: NonNull<Self>, budget: usize) -> bool {
         // SAFETY: the caller owns the wheel and gives it up.
         let table = unsafe { &mut wheel.as_mut().table };
         for _ in 0..budget {
@@ -102,7 +118,7 @@ impl Wheel {
         }
         table.free();
         // SAFETY: taken by `create` with this size.
-        unsafe { Arena.give(wheel.cast(), size_of::<Wheel>()) }
+        unsafe { Arena.give(wheel.cast(), size_of::<Self>()) }
         true
     }
 
@@ -123,11 +139,11 @@ impl Wheel {
         } else {
             differs.ilog2() as usize / 8
         };
-        (level, Wheel::digit(time, level))
+        (level, Self::digit(time, level))
     }
 
     /// Adds an entry that has an expiry, and tells it its place.
-    pub(super) fn insert(&mut self, entry: Entry, at: UnixMillis) {
+    pub(super) fn insert(&mut self, entry: T, at: UnixMillis) {
         let (level, bucket) = self.bucket_for(at);
         let first = self.buckets[level][bucket];
         let chunk = match Chunk::at(first) {
@@ -145,13 +161,13 @@ impl Wheel {
     }
 
     /// Takes an entry out.
-    pub(super) fn remove(&mut self, entry: Entry) {
-        let place = entry.wheel_place();
+    pub(super) fn remove(&mut self, entry: T) {
+        let place = entry.place();
         let (level, bucket) = Chunk::bucket_of(Chunk::of_place(place));
         let Some(first) = Chunk::at(self.buckets[level][bucket]) else {
             unreachable!("the bucket of an entry in the wheel has a chunk (W1)")
         };
-        let last = Chunk::pop(first);
+        let last: T = Chunk::pop(first);
         if last != entry {
             Chunk::store(place, last);
         }
@@ -167,14 +183,14 @@ impl Wheel {
         }
     }
 
-    /// Names the entry by its new address: it has moved, and carries the old one's place.
-    pub(super) fn moved(entry: Entry) {
-        Chunk::store(entry.wheel_place(), entry);
+    /// Names the entry by its new address: it has moved.
+    pub(super) fn moved(old: T, new: T) {
+        Chunk::store(old.place(), new);
     }
 
     /// Puts an entry where its new time belongs.
-    pub(super) fn retime(&mut self, entry: Entry, at: UnixMillis) {
-        let here = Chunk::bucket_of(Chunk::of_place(entry.wheel_place()));
+    pub(super) fn retime(&mut self, entry: T, at: UnixMillis) {
+        let here = Chunk::bucket_of(Chunk::of_place(entry.place()));
         if here != self.bucket_for(at) {
             self.remove(entry);
             self.insert(entry, at);
@@ -196,15 +212,15 @@ impl Wheel {
     /// budget is used up; says whether none is left.
     fn cascade(&mut self, budget: &mut usize) -> bool {
         for level in (1..LEVELS).rev() {
-            let bucket = Wheel::digit(self.current, level);
+            let bucket = Self::digit(self.current, level);
             while let Some(chunk) = Chunk::at(self.buckets[level][bucket]) {
                 if *budget == 0 {
                     return false;
                 }
                 *budget -= 1;
                 Chunk::prefetch_entries(chunk);
-                let entry = Chunk::last(chunk);
-                let at = entry.expiry().unwrap_or_default();
+                let entry: T = Chunk::last(chunk);
+                let at = entry.time();
                 self.remove(entry);
                 self.insert(entry, at);
             }
@@ -214,7 +230,7 @@ impl Wheel {
 
     /// Goes towards `now` until an entry turns up that is due: whose time is before `now`. Each
     /// entry that is moved down takes one from the budget.
-    pub(super) fn advance(&mut self, now: UnixMillis, budget: &mut usize) -> Due {
+    pub(super) fn advance(&mut self, now: UnixMillis, budget: &mut usize) -> Due<T> {
         // An entry lives through its last millisecond.
         let Some(end) = now.0.checked_sub(1).map(|end| end.min(TIME_MAX)) else {
             return Due::Nothing;
@@ -223,7 +239,7 @@ impl Wheel {
             if !self.cascade(budget) {
                 return Due::Later;
             }
-            let bucket = Wheel::digit(self.current, 0);
+            let bucket = Self::digit(self.current, 0);
             if self.current <= end
                 && let Some(chunk) = Chunk::at(self.buckets[0][bucket])
             {
@@ -241,9 +257,9 @@ impl Wheel {
     }
 
     /// The next time at which something fires or cascades.
-    fn next_stop(&self) -> Option<u64> {
+    pub(super) fn next_stop(&self) -> Option<u64> {
         (0..LEVELS).find_map(|level| {
-            let bucket = self.next_occupied(level, Wheel::digit(self.current, level) + 1)?;
+            let bucket = self.next_occupied(level, Self::digit(self.current, level) + 1)?;
             let span = level * 8;
             let above = self.current >> span >> 8 << 8 << span;
             Some(above | (bucket as u64) << span)
@@ -251,19 +267,19 @@ impl Wheel {
     }
 
     /// An entry that is due about the earliest of all, for `volatile-ttl`.
-    pub(super) fn soonest(&self) -> Option<Entry> {
+    pub(super) fn soonest(&self) -> Option<T> {
         let level = (0..LEVELS).find(|&level| {
-            self.next_occupied(level, Wheel::digit(self.current, level))
+            self.next_occupied(level, Self::digit(self.current, level))
                 .is_some()
         })?;
-        let bucket = self.next_occupied(level, Wheel::digit(self.current, level))?;
+        let bucket = self.next_occupied(level, Self::digit(self.current, level))?;
         let chunk = Chunk::at(self.buckets[level][bucket])?;
-        let entries = (0..Chunk::len(chunk)).map(|position| Chunk::get(chunk, position));
-        entries.min_by_key(|entry| entry.expiry())
+        let entries = (0..Chunk::len(chunk)).map(|position| Chunk::get::<T>(chunk, position));
+        entries.min_by_key(|entry| entry.time())
     }
 
     /// A random entry, each equally likely.
-    pub(super) fn random(&self, mut random: impl FnMut() -> u64) -> Option<Entry> {
+    pub(super) fn random(&self, mut random: impl FnMut() -> u64) -> Option<T> {
         if self.count == 0 {
             return None;
         }
@@ -291,12 +307,12 @@ impl Wheel {
                         "the bit of bucket {bucket} of level {level} is wrong (W3)"
                     ));
                 }
-                if level > 0 && first != 0 && bucket < Wheel::digit(self.current, level) {
+                if level > 0 && first != 0 && bucket < Self::digit(self.current, level) {
                     return Err(format!("bucket {bucket} of level {level} has passed (W4)"));
                 }
                 let mut at = first;
                 while let Some(chunk) = Chunk::at(at) {
-                    Chunk::check(chunk, (level, bucket), at == first, &self.table)?;
+                    Chunk::check::<T>(chunk, (level, bucket), at == first, &self.table)?;
                     count += Chunk::len(chunk) as u64;
                     chunks += 1;
                     at = Chunk::next(chunk);

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use shm::arena::Mapping;
 
-use super::super::entry::{Content, Value};
+use super::super::entry::{Content, Entry, Value};
 use super::super::kind::Label;
+use super::super::times::Times;
 use super::*;
 
 fn entry(name: u64, at: UnixMillis) -> Entry {
@@ -76,7 +77,7 @@ proptest! {
                     let name = *model.keys().nth(which % model.len()).unwrap();
                     let (entry, at) = model.get_mut(&name).unwrap();
                     let new = now.plus(ahead);
-                    if super::super::entry::expiry_bytes(Some(new)) == entry.expiry_bytes() {
+                    if Times::from(Some(new)).bytes() == entry.times_bytes() {
                         *at = new;
                         entry.set_expiry(new);
                         wheel.retime(*entry, new);
