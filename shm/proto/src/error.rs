@@ -107,6 +107,7 @@ fixed_errors! {
     CountNegative = "ERR COUNT can't be negative";
     MaxlenNegative = "ERR MAXLEN can't be negative";
     CountNotPositive = "ERR count should be greater than 0";
+    PackedThreshold = "ERR argument must be a memory value bigger than 1 and smaller than 4gb";
     // --- hashes
     // --- sets
     NotPositive = "ERR value is out of range, must be positive";

@@ -13,6 +13,7 @@ mod element_scan;
 mod expire;
 mod internal;
 mod keyspace;
+mod list;
 mod object;
 mod server;
 mod set;
