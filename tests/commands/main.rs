@@ -19,6 +19,11 @@ mod bitmaps {
     harness::transcripts!("tests/commands/bitmaps": bitcount, bitfield, bitop, bitpos, setbit);
 }
 
+mod lists {
+    harness::transcripts!("tests/commands/lists":
+        blocking, encoding, linsert, lmove, lmpop, lpos, lrem, lset, ltrim, pop, push, range);
+}
+
 mod keys {
     harness::transcripts!("tests/commands/keys":
         copy, del, exists, expire, expiry_upkeep, flush, keys, memory, object, rename, scan, select, ttl, type_,

@@ -85,6 +85,8 @@ const NUMBERS: [&str; 16] = [
     "9223372036854775807",
     "-9223372036854775808",
 ];
+/// Positions in a list; the reference takes those of LSET modulo 2^32.
+const INDEXES: [&str; 8] = ["0", "1", "-1", "2", "-3", "100", "abc", ""];
 /// Where a value ends up that long: small ones, and those that are refused.
 const OFFSETS: [&str; 10] = [
     "0",
@@ -114,6 +116,7 @@ const FLOATS: [&str; 10] = [
     "0.1", "1.5", "-2.25", "3", "1e3", "abc", "0", "100.125", "-0.1", "inf",
 ];
 
+const LIST_KEYS: [&str; 4] = ["{l}1", "{l}2", "{l}3", "{l}4"];
 const SET_KEYS: [&str; 5] = ["{s}1", "{s}2", "{s}3", "{s}4", "{s}5"];
 const MEMBERS: [&str; 16] = [
     "a",
@@ -137,8 +140,9 @@ const MEMBERS: [&str; 16] = [
 /// The shapes of commands: `k` a key, `v` a value, `n` a number, `o` an offset, `t` a point in time, `f` a
 /// fraction, `x` a bad span of time, `k*` one to four keys, `kv*` one to four pairs; `s` a set, now and then a
 /// key of another type, `S` a set, `S*` one to four of them, `m` a member, `m*` one to six, `i*` many integers;
-/// anything else as it stands.
-const SHAPES: [&[&str]; 2] = [&STRING_SHAPES, &SET_SHAPES];
+/// `l` a list, now and then a key of another type, `L` a list, `v*` one to four values, `i` a position in a list,
+/// `e` LEFT or RIGHT; anything else as it stands.
+const SHAPES: [&[&str]; 3] = [&STRING_SHAPES, &SET_SHAPES, &LIST_SHAPES];
 
 const SET_SHAPES: [&str; 40] = [
     "SADD s m*",
@@ -181,6 +185,39 @@ const SET_SHAPES: [&str; 40] = [
     "DEL s",
     "RENAME S S",
     "COPY S S REPLACE",
+];
+
+const LIST_SHAPES: [&str; 30] = [
+    "LPUSH l v*",
+    "RPUSH l v*",
+    "RPUSH L v*",
+    "RPUSH L v*",
+    "LPUSHX l v",
+    "RPUSHX l v*",
+    "LPOP l",
+    "RPOP l",
+    "LPOP l n",
+    "RPOP l n",
+    "LLEN l",
+    "LINDEX l n",
+    "LRANGE l n n",
+    "LRANGE l 0 -1",
+    "LSET l i v",
+    "LINSERT l BEFORE v v",
+    "LINSERT l AFTER v v",
+    "LREM l n v",
+    "LTRIM l n n",
+    "LPOS l v",
+    "LPOS l v RANK n",
+    "LPOS l v COUNT n MAXLEN n",
+    "LMOVE L L e e",
+    "RPOPLPUSH L L",
+    "LMPOP 1 l e",
+    "LMPOP 2 L L e COUNT n",
+    "OBJECT ENCODING l",
+    "DEL l",
+    "RENAME L L",
+    "COPY L L REPLACE",
 ];
 
 const STRING_SHAPES: [&str; 74] = [
@@ -266,6 +303,11 @@ fn draw(random: &mut Random) -> Vec<String> {
     let mut args = Vec::new();
     for word in shape.split(' ') {
         match word {
+            "l" if random.below(30) == 0 => args.push(random.pick(&KEYS).to_owned()),
+            "l" | "L" => args.push(random.pick(&LIST_KEYS).to_owned()),
+            "i" => args.push(random.pick(&INDEXES).to_owned()),
+            "e" => args.push(random.pick(&["LEFT", "RIGHT"]).to_owned()),
+            "v*" => (0..=random.below(4)).for_each(|_| args.push(random.pick(&VALUES).to_owned())),
             "k" => args.push(random.pick(&KEYS).to_owned()),
             "v" => args.push(random.pick(&VALUES).to_owned()),
             "n" => args.push(random.pick(&NUMBERS).to_owned()),

@@ -23,7 +23,7 @@ pub(super) fn debug(core: &mut Core, call: &Call<'_>) -> Flow {
         (b"HELP", 2) => help::answer(core, call, help::DEBUG),
         (b"SLEEP", 3) => sleep(core, call),
         (b"OBJECT", 3 | 4) => object(core, call),
-        (b"SET-ACTIVE-EXPIRE", 3) => {
+        (b"SET-ACTIVE-EXPIRE" | b"QUICKLIST-PACKED-THRESHOLD", 3) => {
             let finish = Finish::Join {
                 merge: Merge::AllOk,
                 order: Vec::new(),
@@ -43,13 +43,9 @@ pub(super) fn debug(core: &mut Core, call: &Call<'_>) -> Flow {
         }
         (b"PROTOCOL", 3) => protocol(core, call),
         (b"JMAP" | b"CHANGE-REPL-ID", 2) => core.ok(call.index),
-        (
-            b"QUICKLIST-PACKED-THRESHOLD"
-            | b"DICT-RESIZING"
-            | b"PAUSE-CRON"
-            | b"SET-SKIP-CHECKSUM-VALIDATION",
-            3,
-        ) => core.ok(call.index),
+        (b"DICT-RESIZING" | b"PAUSE-CRON" | b"SET-SKIP-CHECKSUM-VALIDATION", 3) => {
+            core.ok(call.index)
+        }
         (b"REPLYBUFFER", 4) => core.ok(call.index),
         (b"PANIC", 2) => panic_on_request(),
         (b"SEGFAULT", 2) => {

@@ -109,6 +109,7 @@ fixed_errors! {
     CountNegative = "ERR COUNT can't be negative";
     MaxlenNegative = "ERR MAXLEN can't be negative";
     CountNotPositive = "ERR count should be greater than 0";
+    PackedThreshold = "ERR argument must be a memory value bigger than 1 and smaller than 4gb";
     // --- hashes
     HashValueNotInteger = "ERR hash value is not an integer";
     HashValueNotFloat = "ERR hash value is not a float";

@@ -13,6 +13,7 @@
 
 use crate::commands::prelude::*;
 use crate::keyspace::{Encoding, Form};
+use proto::settings::parse_memory;
 use proto::time::UnixMillis;
 use std::time::Duration;
 
@@ -22,7 +23,10 @@ pub(crate) use super::string::{lcs_of_values as lcs, strings};
 const ENCODING_AUTO: u8 = 0;
 const ENCODING_RAW: u8 = 1;
 
-/// _DEBUG SLEEP seconds | SET-ACTIVE-EXPIRE 0 | 1
+/// Elements of so many bytes or more cannot be told to have nodes of their own.
+const PLAIN_FROM_MAX: u64 = (1 << 32) - (1 << 20);
+
+/// _DEBUG SLEEP seconds | SET-ACTIVE-EXPIRE 0 | 1 | QUICKLIST-PACKED-THRESHOLD bytes
 ///
 /// Numbers are read as the reference reads them here: what is none counts as 0.
 pub(crate) fn debug(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
@@ -35,6 +39,12 @@ pub(crate) fn debug(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         ctx.effects.sleep = sleep;
     } else if word.eq_ignore_ascii_case(b"SET-ACTIVE-EXPIRE") {
         ctx.settings.active_expire = parse_i64(value).unwrap_or(0) != 0;
+    } else if word.eq_ignore_ascii_case(b"QUICKLIST-PACKED-THRESHOLD") {
+        let bytes = std::str::from_utf8(value).ok().and_then(parse_memory);
+        let bytes = bytes.filter(|&bytes| bytes <= PLAIN_FROM_MAX);
+        ctx.settings.list_plain_from = bytes
+            .and_then(|bytes| u32::try_from(bytes).ok())
+            .ok_or(CommandError::PackedThreshold)?;
     } else {
         return Err(CommandError::Syntax);
     }
@@ -53,11 +63,17 @@ pub(crate) fn debug_object(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResu
     };
     let idle = found.idle_seconds();
     let clock = (ctx.now.seconds() & 0xff_ffff).wrapping_sub(u64::from(idle)) & 0xff_ffff;
+    let (length, more) = match found.kind() {
+        ValueKind::String => (serialized_len(found.string()), String::new()),
+        ValueKind::List => super::list::debug_facts(&found)?,
+        _ if found.is_structure() => (found.memory_bytes(0), String::new()),
+        _ => (with_length(found.packed().len()), String::new()),
+    };
     let line = format!(
-        "Value at:0x{:012x} refcount:1 encoding:{} serializedlength:{} lru:{clock} lru_seconds_idle:{idle}",
+        "Value at:0x{:012x} refcount:1 encoding:{} serializedlength:{length} lru:{clock} \
+         lru_seconds_idle:{idle}{more}",
         key.hash & 0xffff_ffff_ffff,
         found.encoding().name(),
-        serialized_len(string_of(&found)?),
     );
     ctx.reply.simple(&line);
     Ok(())
@@ -76,10 +92,15 @@ fn serialized_len(value: StringRef<'_>) -> usize {
         Some(-0x8000_0000..=0x7fff_ffff) => return 5,
         _ => {}
     }
-    match string_len(value) {
-        len @ 0..=0x3f => len + 1,
-        len @ 0x40..=0x3fff => len + 2,
-        len => len + 5,
+    with_length(string_len(value))
+}
+
+/// Bytes that so many bytes take in a dump file, with their length in front.
+pub(super) fn with_length(len: usize) -> usize {
+    match len {
+        0..=0x3f => len + 1,
+        0x40..=0x3fff => len + 2,
+        _ => len + 5,
     }
 }
 

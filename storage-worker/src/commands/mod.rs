@@ -14,6 +14,7 @@ mod expire;
 mod hash;
 mod internal;
 mod keyspace;
+mod list;
 mod object;
 mod server;
 mod set;

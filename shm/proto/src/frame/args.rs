@@ -66,7 +66,10 @@ impl<'a> Args<'a> {
 
     /// Arguments from `at` on; `iter_from(1)` is all of them without the name.
     #[inline]
-    pub fn iter_from(&self, at: usize) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
+    pub fn iter_from(
+        &self,
+        at: usize,
+    ) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
         let bytes = self.bytes;
         let first = at.saturating_sub(1).min(self.spans.len());
         self.spans[first..]

@@ -204,7 +204,8 @@ pub(super) fn parse_strict_i64(text: &str) -> Option<i64> {
 }
 
 /// Parses bytes with an optional unit. Too large numbers saturate, an empty text is zero.
-pub(super) fn parse_memory(text: &str) -> Option<u64> {
+#[must_use]
+pub fn parse_memory(text: &str) -> Option<u64> {
     let split = text
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(text.len());

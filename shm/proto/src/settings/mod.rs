@@ -35,7 +35,7 @@ pub use choices::{
 };
 pub use command_line::{CommandLine, parse as parse_command_line};
 pub use file::{Problem, Source, apply as apply_files};
-pub use kind::{Kind, SettingError, Value};
+pub use kind::{Kind, SettingError, Value, parse_memory};
 pub use rewrite::{lines_of, rewrite};
 pub use special::{
     CLIENT_CLASSES, EVENT_ALL, EVENT_KEY_MISS, EVENT_KEYEVENT, EVENT_KEYSPACE, EVENT_NEW_KEY,

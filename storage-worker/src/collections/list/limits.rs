@@ -25,6 +25,12 @@ impl Fill {
         Self(number.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32)
     }
 
+    /// The number as DEBUG OBJECT shows it.
+    #[must_use]
+    pub fn shown(self) -> i32 {
+        self.0.clamp(-5, i32::from(i16::MAX))
+    }
+
     /// Most bytes of a node, if that is what binds it.
     #[inline]
     fn bytes_max(self) -> Option<usize> {

@@ -97,6 +97,18 @@ impl List {
         self.plain_from = bytes;
     }
 
+    /// The bound of its nodes.
+    #[must_use]
+    pub fn fill(&self) -> Fill {
+        self.fill
+    }
+
+    /// Nodes at each end that are never compressed; 0: none is.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.depth
+    }
+
     /// Number of elements.
     #[inline]
     #[must_use]
