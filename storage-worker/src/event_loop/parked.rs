@@ -22,9 +22,6 @@ use std::rc::Rc;
 
 const WAKES_WITHOUT_KEY: u8 = 1;
 
-/// Kinds of values by their number in a memo.
-const KINDS: [ValueKind; 1] = [ValueKind::String];
-
 /// A command that waits.
 #[derive(Clone, Debug)]
 pub(crate) struct Parked {
@@ -80,7 +77,7 @@ impl Parked {
         let command = StorageCommand::from_u16(request.command)?;
         let ticket = memo.u64()?;
         let deadline = memo.u64()?;
-        let kind = *KINDS.get(usize::from(memo.u8()?))?;
+        let kind = *ValueKind::ALL.get(usize::from(memo.u8()?))?;
         let flags = memo.u8()?;
         let mut keys = Vec::new();
         for _ in 0..memo.u32()? {
@@ -116,8 +113,7 @@ fn memo(ticket: u64, block: &Block) -> Vec<u8> {
     } else {
         0
     };
-    let kind = KINDS.iter().position(|&kind| kind == block.kind);
-    memo.extend_from_slice(&[kind.map_or(u8::MAX, |kind| kind as u8), flags]);
+    memo.extend_from_slice(&[block.kind as u8, flags]);
     memo.extend_from_slice(&number(block.keys.len()));
     for (_, key) in &block.keys {
         memo.extend_from_slice(&number(key.len()));
