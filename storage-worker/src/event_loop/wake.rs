@@ -157,9 +157,10 @@ fn defer(core: &mut Core, signal: Signal) {
 
 impl Core {
     /// What a key holds now.
-    fn kind_of(&mut self, key: &WaitKey) -> Option<crate::keyspace::ValueKind> {
+    fn kind_of(&self, key: &WaitKey) -> Option<crate::keyspace::ValueKind> {
         let (db, bytes) = key;
         let key = Key::new(self.engine.hash_seed(), *db, slot_of(bytes), bytes);
-        self.engine.keyspace.kind_of(&key)
+        let found = self.engine.keyspace.look(&key, self.now);
+        found.map(|found| found.kind())
     }
 }
