@@ -63,6 +63,7 @@ impl Core {
         }
         if paused {
             connection.wait = Wait::Pause;
+            self.set_blocked(call.index, true);
             return Flow::Retry;
         }
         connection.last_command = spec.name;

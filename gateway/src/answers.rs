@@ -7,7 +7,7 @@
 //! A frame that makes no sense means that its worker, or the link, is broken: the link is not read any
 //! further and the supervisor is told, rather than handing wrong replies to clients.
 
-use proto::frame::{REPLY_HEADER_BYTES, ReplyHeader, ReplyKind, padded};
+use proto::frame::{REPLY_HEADER_BYTES, ReplyHeader, ReplyKind, padded, reply_flags};
 use shm::Party;
 
 use crate::connection::{Connection, Wait};
@@ -25,6 +25,10 @@ pub(crate) struct Aftermath {
     done: Vec<(u32, Box<Gather>)>,
     /// Large requests that the worker wants again.
     again: Vec<Who>,
+    /// Frames about commands that may wait.
+    notes: Vec<(u32, ReplyHeader, Vec<u8>)>,
+    /// The worker is a successor and asks who waits, under this number.
+    resume: Option<u32>,
 }
 
 impl Core {
@@ -106,6 +110,9 @@ impl Core {
     }
 
     fn finish_replies(&mut self, worker: usize, aftermath: &mut Aftermath) {
+        for (index, header, body) in aftermath.notes.drain(..) {
+            self.note_waiting(index, &header, &body);
+        }
         for who in aftermath.again.drain(..) {
             self.lanes.send_again(worker, who);
         }
@@ -114,6 +121,9 @@ impl Core {
         }
         for index in aftermath.waits.drain(..) {
             self.look_at_wait(index);
+        }
+        if let Some(epoch) = aftermath.resume.take() {
+            self.begin_telling(worker, epoch);
         }
     }
 
@@ -140,18 +150,16 @@ impl Sink<'_> {
     #[inline]
     fn take(&mut self, header: &ReplyHeader, body: &[u8]) {
         let index = header.connection;
-        let Some(connection) = self
+        let connection = self
             .connections
             .get_mut(index as usize)
             .and_then(Option::as_mut)
-        else {
-            return;
+            .filter(|connection| connection.generation == header.generation);
+        let Some(connection) = connection else {
+            return self.take_for_nobody(header);
         };
-        if connection.generation != header.generation {
-            return;
-        }
         let placed = match header.kind {
-            ReplyKind::Reply if header.part == 0 => {
+            ReplyKind::Reply if header.part == 0 && header.flags == 0 => {
                 connection.note_reply_size(body.len(), header.count);
                 connection
                     .replies
@@ -176,6 +184,16 @@ impl Sink<'_> {
     }
 }
 
+impl Sink<'_> {
+    /// The connection is gone, or the frame is about none.
+    #[cold]
+    fn take_for_nobody(&mut self, header: &ReplyHeader) {
+        if header.kind == ReplyKind::Resume {
+            self.aftermath.resume = Some(header.sequence);
+        }
+    }
+}
+
 /// Everything but whole ordinary replies.
 #[cold]
 fn unusual(
@@ -186,8 +204,17 @@ fn unusual(
     aftermath: &mut Aftermath,
 ) -> Placed {
     let index = header.connection;
+    if header.flags != 0 {
+        let is_memo = header.flags & reply_flags::PARKED != 0;
+        let memo = if is_memo { body } else { &[] };
+        aftermath.notes.push((index, *header, memo.to_vec()));
+        if is_memo {
+            return Placed::Emitted;
+        }
+    }
     match (header.kind, header.part) {
-        (ReplyKind::Pong, _) => Placed::Emitted,
+        (ReplyKind::Pong | ReplyKind::Resume, _) => Placed::Emitted,
+        (ReplyKind::Reply, 0) => connection.replies.complete(header.sequence, 1, body, pool),
         (ReplyKind::Again, _) => {
             aftermath.again.push(connection.who(index));
             Placed::Emitted

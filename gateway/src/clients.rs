@@ -10,7 +10,7 @@ use proto::CommandError;
 use proto::number::parse_i64;
 
 use crate::call::Call;
-use crate::connection::{Closing, Connection, Origin, Wait};
+use crate::connection::{Closing, Connection, Origin};
 use crate::core::Core;
 
 /// Kinds of clients that filters name.
@@ -207,7 +207,7 @@ pub(crate) fn describe(client: &Connection, thread: usize, now: u64) -> String {
         (client.facts.unix, 'U'),
         (client.closing == Closing::AfterReplies, 'c'),
         (client.closing == Closing::Now, 'A'),
-        (client.wait == Wait::Pause, 'b'),
+        (client.facts.blocked, 'b'),
         (client.facts.no_evict, 'e'),
         (client.facts.no_touch, 'T'),
     ] {

@@ -17,6 +17,7 @@ use std::net::SocketAddr;
 
 use proto::resp::RequestParser;
 
+use crate::blocking::Blocking;
 use crate::gather::Gather;
 use crate::lanes::Who;
 use crate::limits;
@@ -42,6 +43,10 @@ pub(crate) enum Wait {
     Answer,
     /// The command that was read last lets time pass. If its client goes away, nothing is lost.
     Time,
+    /// The same for WAIT, which can be called off.
+    Replicas,
+    /// The command that was read last may wait at a storage worker.
+    Blocked,
 }
 
 /// How a connection ends.
@@ -89,6 +94,8 @@ pub(crate) struct Facts {
     pub(crate) unread: bool,
     /// The client has closed its sending side.
     pub(crate) ended: bool,
+    /// It counts as blocked.
+    pub(crate) blocked: bool,
     /// The socket is gone, the place is kept until a multi-step command has finished.
     pub(crate) ghost: bool,
 }
@@ -147,6 +154,8 @@ pub(crate) struct Connection {
     pub(crate) replies: Replies,
     pub(crate) pending: Option<Box<Pending>>,
     pub(crate) gathers: VecDeque<Box<Gather>>,
+    /// The command under way, if it may wait.
+    pub(crate) blocking: Option<Box<Blocking>>,
     pub(crate) names: Option<Box<Names>>,
     pub(crate) origin: Origin,
     /// Descriptor number, for CLIENT LIST only.
@@ -182,6 +191,7 @@ impl Connection {
             replies: Replies::default(),
             pending: None,
             gathers: VecDeque::new(),
+            blocking: None,
             names: None,
             origin,
             descriptor: -1,

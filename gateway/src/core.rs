@@ -30,6 +30,7 @@ use crate::order::BufferPool;
 use crate::router::Large;
 use crate::shared::Shared;
 use crate::tally::Tally;
+use crate::telling::Telling;
 use crate::timers::Timers;
 
 /// The time as one turn of the driver sees it.
@@ -99,6 +100,8 @@ pub(crate) struct Core {
     pub(crate) drain_until: Option<u64>,
     pub(crate) survey_at: u64,
     pub(crate) random: u64,
+    /// Successors of workers that are being told who waits.
+    pub(crate) tellings: Vec<Telling>,
     /// The request that the router could not put into one frame.
     pub(crate) large: Option<Box<Large>>,
     // Scratch space, empty between two uses.
@@ -137,6 +140,7 @@ impl Core {
             drain_until: None,
             survey_at: 0,
             random: 0x9e37_79b9_7f4a_7c15 ^ (thread as u64 + 1),
+            tellings: Vec::new(),
             large: None,
             parser: RequestParser::new(),
             spans: Vec::new(),
@@ -214,6 +218,7 @@ impl Core {
             self.pool.give(pending.bytes);
         }
         self.lanes.settle_transfers(who, true);
+        self.cancel_blocking(who);
         self.tally.connections -= 1;
         self.shared.client_left();
         if stepping {
@@ -299,6 +304,9 @@ impl Core {
                     generation: connection.generation,
                 });
             }
+            if connection.facts.blocked {
+                self.set_blocked(index, false);
+            }
         }
     }
 
@@ -309,9 +317,21 @@ impl Core {
             return;
         };
         let over = match connection.wait {
-            Wait::Nothing | Wait::Room | Wait::Pause | Wait::Answer | Wait::Time => return,
+            Wait::Nothing
+            | Wait::Room
+            | Wait::Pause
+            | Wait::Answer
+            | Wait::Time
+            | Wait::Replicas => return,
             Wait::Window => connection.has_window(),
             Wait::Earlier => connection.replies.in_flight() == 0,
+            Wait::Blocked => {
+                let over = connection.replies.in_flight() == 0;
+                if over {
+                    self.end_blocking(index);
+                }
+                over
+            }
             Wait::Transfer => {
                 let over = connection.replies.in_flight() == 0;
                 if over {
@@ -341,9 +361,12 @@ impl Core {
         match connection.wait {
             Wait::Nothing => connection.replies.unsent().len() < crate::limits::OUTPUT_PAUSE_BYTES,
             Wait::Room | Wait::Window | Wait::Transfer => false,
-            Wait::Earlier | Wait::Pause | Wait::Answer | Wait::Time => {
-                held < crate::limits::READ_AHEAD_BYTES
-            }
+            Wait::Earlier
+            | Wait::Pause
+            | Wait::Answer
+            | Wait::Time
+            | Wait::Replicas
+            | Wait::Blocked => held < crate::limits::READ_AHEAD_BYTES,
         }
     }
 
@@ -416,7 +439,8 @@ impl Core {
             .complete(ticket.sequence, 1, reply, &mut self.pool);
         // Who waits for an answer waits for that to its latest command; earlier ones may still come.
         let latest = ticket.sequence == connection.replies.upcoming().wrapping_sub(1);
-        if latest && matches!(connection.wait, Wait::Answer | Wait::Time) {
+        let is_awaited = matches!(connection.wait, Wait::Answer | Wait::Time | Wait::Replicas);
+        if latest && is_awaited {
             self.resume(index);
         }
         self.mark_dirty(index);

@@ -138,7 +138,7 @@ impl Core {
         if let Some(connection) = self.get(index)
             && matches!(
                 connection.wait,
-                Wait::Transfer | Wait::Window | Wait::Earlier
+                Wait::Transfer | Wait::Window | Wait::Earlier | Wait::Blocked
             )
         {
             self.look_at_wait(index);

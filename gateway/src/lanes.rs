@@ -44,6 +44,8 @@ pub(crate) struct Who {
 pub(crate) struct LaneParts {
     pub(crate) requests: RingProducer,
     pub(crate) replies: RingConsumer,
+    /// For what a successor of the worker must know before it looks at the requests.
+    pub(crate) side: RingProducer,
     /// The worker's page: doorbell, state and the flags that say which ring has news.
     pub(crate) worker: Party,
     pub(crate) bell: Bell,
@@ -383,6 +385,20 @@ impl Lanes {
         self.lane_mut(worker).map(|lane| &mut lane.parts)
     }
 
+    /// The side ring to a worker.
+    pub(crate) fn side_mut(&mut self, worker: usize) -> Option<&mut RingProducer> {
+        self.lane_mut(worker).map(|lane| &mut lane.parts.side)
+    }
+
+    /// Makes what was written to the side ring visible, and wakes the worker.
+    pub(crate) fn publish_side(&mut self, worker: usize) {
+        if let Some(lane) = self.lane_mut(worker)
+            && lane.parts.side.publish()
+        {
+            lane.ring();
+        }
+    }
+
     /// Gives the room of consumed replies back to the worker.
     #[inline]
     pub(crate) fn release(&mut self, worker: usize) {
@@ -418,6 +434,18 @@ impl Lane {
             let Some(mut transfer) = self.transfers.pop_front() else {
                 break;
             };
+            // What is said about a request comes behind it.
+            let who = transfer.who;
+            let is_early = transfer.is_about_another()
+                && self
+                    .transfers
+                    .iter()
+                    .any(|other| other.who == who && !other.is_sent() && !other.is_about_another());
+            if is_early {
+                done += 1;
+                self.transfers.push_back(transfer);
+                continue;
+            }
             if transfer.is_sent() {
                 done += 1;
                 if !transfer.orphan {

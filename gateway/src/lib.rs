@@ -22,6 +22,7 @@
 
 mod admission;
 mod answers;
+mod blocking;
 mod call;
 mod clients;
 mod commands;
@@ -46,6 +47,7 @@ mod sockets;
 mod stash;
 mod steps;
 mod tally;
+mod telling;
 #[cfg(test)]
 mod tests;
 mod timers;

@@ -59,6 +59,18 @@ pub(crate) enum Question {
     List(ListFilter),
     Kill(KillFilter),
     Pause(Option<Pause>),
+    /// End the wait of the client with this number, as if its time were over or with an error.
+    Unblock {
+        id: u64,
+        with_error: bool,
+    },
+}
+
+/// Who waits for an answer: a thread, and the number under which it asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asker {
+    thread: usize,
+    number: u64,
 }
 
 /// A thread's part of an answer.
@@ -102,7 +114,6 @@ impl Core {
     /// Has every thread, this one included, deal with `question`, then answers the client of `index`.
     pub(crate) fn ask_all(&mut self, index: u32, question: Question, reply: Reply) {
         let ticket = self.answer_later(index);
-        let own = self.deal_with(&question);
         let others = self.shared.mailboxes.len().saturating_sub(1);
         let number = self.asks.next;
         self.asks.next += 1;
@@ -114,6 +125,11 @@ impl Core {
             count: 0,
         };
         self.asks.asked.insert(number, asked);
+        let asker = Asker {
+            thread: self.thread,
+            number,
+        };
+        let own = self.deal_with(&question, asker);
         for thread in (0..=others).filter(|&thread| thread != self.thread) {
             let question = question.clone();
             self.shared.mailboxes[thread].post(Letter::Ask {
@@ -122,7 +138,19 @@ impl Core {
                 question,
             });
         }
-        self.take_answer(number, own);
+        if let Some(own) = own {
+            self.take_answer(number, own);
+        }
+    }
+
+    /// Tells an asker what he waits for.
+    pub(crate) fn answer_asker(&mut self, asker: Asker, answer: Answer) {
+        let Asker { thread, number } = asker;
+        if thread == self.thread {
+            self.take_answer(number, answer);
+        } else if let Some(mailbox) = self.shared.mailboxes.get(thread) {
+            mailbox.post(Letter::Answer { number, answer });
+        }
     }
 
     fn take_answer(&mut self, number: u64, answer: Answer) {
@@ -202,9 +230,12 @@ impl Core {
                 number,
                 question,
             } => {
-                let answer = self.deal_with(&question);
-                if let Some(mailbox) = self.shared.mailboxes.get(from) {
-                    mailbox.post(Letter::Answer { number, answer });
+                let asker = Asker {
+                    thread: from,
+                    number,
+                };
+                if let Some(answer) = self.deal_with(&question, asker) {
+                    self.answer_asker(asker, answer);
                 }
             }
             Letter::Answer { number, answer } => self.take_answer(number, answer),
@@ -233,15 +264,17 @@ impl Core {
         self.deliver(ticket, &reply);
     }
 
-    fn deal_with(&mut self, question: &Question) -> Answer {
-        match question {
+    /// `None` if the answer comes later.
+    fn deal_with(&mut self, question: &Question, asker: Asker) -> Option<Answer> {
+        Some(match question {
             Question::List(filter) => Answer::Lines(self.list_clients(filter)),
             Question::Kill(filter) => Answer::Count(self.kill_clients(filter)),
             Question::Pause(pause) => {
                 self.set_pause(*pause);
                 Answer::Count(1)
             }
-        }
+            Question::Unblock { id, with_error } => return self.unblock(*id, *with_error, asker),
+        })
     }
 
     /// The link is gone: who waits for room in it is told on its next try, and answers that can not

@@ -307,10 +307,12 @@ impl Process {
         // A worker's counters are part of INFO from its first link on.
         self.shared.add_page(link.plan.peer, Arc::new(page));
         let segment = LinkSegment::open(link.segment, fingerprint).map_err(text)?;
+        let side = segment.side_producer().map_err(text)?;
         let (requests, replies) = segment.requester().map_err(text)?;
         let parts = LaneParts {
             requests,
             replies,
+            side,
             worker: Party::open(link.peer_party, fingerprint).map_err(text)?,
             bell: link.peer_bell.map_or(Bell::Futex, Bell::EventFd),
             their_position: link.plan.peer_position as usize,

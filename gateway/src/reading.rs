@@ -90,8 +90,14 @@ impl Core {
         connection.facts.ended = true;
         match connection.wait {
             Wait::Nothing => self.close_after_replies(index),
-            Wait::Pause | Wait::Time => self.close_now(index),
-            Wait::Room | Wait::Window | Wait::Earlier | Wait::Transfer | Wait::Answer => {}
+            Wait::Pause | Wait::Time | Wait::Replicas => self.close_now(index),
+            Wait::Blocked if connection.facts.blocked => self.close_now(index),
+            Wait::Room
+            | Wait::Window
+            | Wait::Earlier
+            | Wait::Transfer
+            | Wait::Answer
+            | Wait::Blocked => {}
         }
     }
 

@@ -110,7 +110,9 @@ impl Core {
             Route::Gateway => self.error(call.index, &CommandError::Internal),
             Route::Together if spec.keys.range(call.len()).is_none() => {
                 match self.place_of_found(call, spec) {
-                    Place::One { worker, slot } => self.send(call, command, worker, slot),
+                    Place::One { worker, slot } => {
+                        self.send_to_one(call, spec, command, worker, slot)
+                    }
                     Place::Several => self.error(call.index, &CommandError::CrossSlot),
                 }
             }
@@ -120,7 +122,9 @@ impl Core {
                     Err(error) => return self.error(call.index, &error),
                 };
                 match (self.place_of(call, first, last, step), spec.route) {
-                    (Place::One { worker, slot }, _) => self.send(call, command, worker, slot),
+                    (Place::One { worker, slot }, _) => {
+                        self.send_to_one(call, spec, command, worker, slot)
+                    }
                     (Place::Several, Route::Scatter(merge)) => {
                         self.scatter(call, command, merge, (first, last, step))
                     }
@@ -128,6 +132,22 @@ impl Core {
                     (Place::Several, _) => self.error(call.index, &CommandError::CrossSlot),
                 }
             }
+        }
+    }
+
+    /// One frame for one worker, which may let the command wait.
+    fn send_to_one(
+        &mut self,
+        call: &Call<'_>,
+        spec: &'static Spec,
+        command: StorageCommand,
+        worker: usize,
+        slot: u16,
+    ) -> Flow {
+        if spec.may_wait(call.len(), |at| call.arg(at)) {
+            self.send_blocking(call, command, worker, slot)
+        } else {
+            self.send(call, command, worker, slot)
         }
     }
 

@@ -31,7 +31,7 @@ pub(crate) struct Tally {
     pub(crate) auth_failures: u64,
     pub(crate) ring_full: u64,
     pub(crate) sleeps: u64,
-    /// Clients held by a pause now.
+    /// Clients that wait for a key, for replicas or for the end of a pause now.
     pub(crate) blocked: u64,
     /// Levels that are measured once a second.
     pub(crate) input_buffers: u64,

@@ -28,6 +28,11 @@ impl Timers {
         });
     }
 
+    /// Drops the answer to `ticket`.
+    pub(crate) fn remove(&mut self, ticket: Ticket) {
+        self.list.retain(|timer| timer.ticket != ticket);
+    }
+
     /// When the next one is due.
     pub(crate) fn next(&self) -> Option<u64> {
         self.list.iter().map(|timer| timer.at_millis).min()

@@ -58,6 +58,11 @@ impl Transfer {
         }
     }
 
+    /// It tells something about an earlier request of its connection.
+    pub(crate) fn is_about_another(&self) -> bool {
+        matches!(self.header.kind, RequestKind::Cancel | RequestKind::Unblock)
+    }
+
     /// True once every byte has been handed out.
     pub(crate) fn is_sent(&self) -> bool {
         self.offset == self.total

@@ -21,6 +21,9 @@ impl Core {
             }
         }
         self.waiters = ready;
+        if !self.tellings.is_empty() {
+            self.tell_successors();
+        }
         more
     }
 
@@ -127,7 +130,6 @@ impl Core {
         let mut idle = Vec::new();
         let mut over_limit = Vec::new();
         let (mut input, mut output) = ((0u64, 0u64), (0u64, 0u64));
-        let mut paused = 0;
         for (index, client) in self.clients() {
             let read = client
                 .pending
@@ -136,7 +138,6 @@ impl Core {
             let held = client.replies.memory() as u64;
             input = (input.0 + read, input.1.max(read));
             output = (output.0 + held, output.1.max(held));
-            paused += u64::from(client.wait == Wait::Pause);
             let busy = client.wait != Wait::Nothing || client.replies.in_flight() > 0;
             if timeout > 0 && !busy && now - client.active > timeout {
                 idle.push(index);
@@ -147,7 +148,6 @@ impl Core {
         }
         (self.tally.input_buffers, self.tally.input_buffer_max) = input;
         (self.tally.output_buffers, self.tally.output_buffer_max) = output;
-        self.tally.blocked = paused;
         for index in idle {
             self.tally.idle_disconnections += 1;
             self.close_now(index);
@@ -184,7 +184,8 @@ impl Core {
         };
         let busy = self.connections.iter().flatten().any(|connection| {
             // The answer to SHUTDOWN, for one, never comes.
-            let asks = connection.wait == Wait::Answer && connection.gathers.is_empty();
+            let asks = (connection.wait == Wait::Answer && connection.gathers.is_empty())
+                || matches!(connection.wait, Wait::Blocked | Wait::Time | Wait::Replicas);
             (connection.replies.in_flight() > 0 && !asks) || !connection.replies.unsent().is_empty()
         });
         !busy || self.now.millis >= until

@@ -42,13 +42,17 @@ pub enum FaultPoint {
     WriteEnded,
     /// Journal: log bytes are copied, the length does not show them yet.
     LogCopied,
+    /// Journal: the ticket is set, the line that means it does not count yet.
+    TicketSet,
+    /// Producer: the note to a successor is set.
+    NoteSet,
     /// Registry: the idle buffer holds the new bytes, the version is the old one.
     RegistryFilled,
 }
 
 impl FaultPoint {
     /// Every point, for tests that walk through all of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::RingBeforePublish,
         Self::RingAfterPublish,
         Self::RingWantsSpace,
@@ -63,6 +67,8 @@ impl FaultPoint {
         Self::WriteBegun,
         Self::WriteEnded,
         Self::LogCopied,
+        Self::TicketSet,
+        Self::NoteSet,
         Self::RegistryFilled,
     ];
 
@@ -84,6 +90,8 @@ impl FaultPoint {
             Self::WriteBegun => "write-begun",
             Self::WriteEnded => "write-ended",
             Self::LogCopied => "log-copied",
+            Self::TicketSet => "ticket-set",
+            Self::NoteSet => "note-set",
             Self::RegistryFilled => "registry-filled",
         }
     }

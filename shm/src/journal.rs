@@ -3,7 +3,7 @@
 //! ```text
 //!   0     header 64, shape = [log bytes, 0, 0]
 //!   128   writing u64 | place u64 (db << 32 | slot)          odd = inside a mutation of the arena
-//!   256   commits u64                                        commits & 1 = the line that counts
+//!   256   commits u64 | ticket u64                           commits & 1 = the line that counts
 //!   384   commit line 0, 64 bytes                            commit line 1 at 512
 //!   640   written u64 | file base u64                        log: what the file has
 //!   768   length u64                                         log: what was appended
@@ -87,7 +87,7 @@ struct Words<const N: usize> {
 #[repr(C)]
 struct Page {
     writing: Words<2>,
-    commits: Words<1>,
+    commits: Words<2>,
     lines: [Words<8>; 2],
     log_written: Words<2>,
     log_length: Words<1>,
@@ -262,6 +262,20 @@ impl Journal {
         page.commits.word[0].store(next, Ordering::Release); // pairs with J1: line before switch
         point(FaultPoint::CommitSwitched);
         self.commits.set(next);
+    }
+
+    /// Notes which piece of work the next lines are about, if they say that they are about one: a
+    /// number of the worker's own. Change it only while the line that counts does not say so.
+    pub fn set_ticket(&self, ticket: u64) {
+        self.page().commits.word[1].store(ticket, Ordering::Relaxed);
+        point(FaultPoint::TicketSet);
+    }
+
+    /// What was given to the last [`Journal::set_ticket`].
+    #[must_use]
+    pub fn ticket(&self) -> u64 {
+        // pairs with J1: line before switch; the ticket stands before the line that means it
+        self.page().commits.word[1].load(Ordering::Acquire)
     }
 
     /// The line that counts; all zero if there was no commit yet.

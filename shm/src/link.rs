@@ -1,18 +1,22 @@
 //! A link: the pair of rings between two parties, in one segment.
 //!
 //! ```text
-//!   page 0   | header 64 | .. | requests: tail, head, want | replies: tail, head, want |
-//!            0                 128                          512                          896
+//!   page 0   | header 64 | .. | requests: control | replies: control | side: control |
+//!            0                 128                 640                1152            1664
 //!   page 1   | request data, `ring_bytes` |     each mapped twice, back to back
 //!   then     | reply data,   `ring_bytes` |
+//!   then     | side data, one page        |
 //! ```
+//!
+//! The side ring goes the way of the requests. It is for what a restarted responder needs before it
+//! looks at the requests, which may fill their ring: commands that waited at its predecessor.
 //!
 //! The supervisor creates it and hands the descriptor to both parties. The requester (a gateway
 //! thread) writes requests and reads replies, the responder (a worker) the other way round. A
 //! responder's successor gets the same segment and may resume at positions from its journal.
 //!
 //! Cost: two rings of memory, taken when the link is made, so that a shortage is an error then and
-//! not a SIGBUS later; five mappings per attached end.
+//! not a SIGBUS later; five mappings per attached end, three more where the side ring is used.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -27,10 +31,25 @@ pub const RING_BYTES_MIN: usize = 64 * 1024;
 const RING_BYTES_MAX: usize = 1 << 30;
 
 /// Offset of the control words of the two rings.
-const CONTROL_OFFSETS: [usize; 2] = [128, 128 + size_of::<RingControl>()];
+const CONTROL_OFFSETS: [usize; 3] = [
+    128,
+    128 + size_of::<RingControl>(),
+    128 + 2 * size_of::<RingControl>(),
+];
 
 const REQUESTS: usize = 0;
 const REPLIES: usize = 1;
+const SIDE: usize = 2;
+
+/// Bytes of a segment with rings of `ring_bytes`.
+fn segment_bytes(ring_bytes: usize) -> usize {
+    page_size() + 2 * ring_bytes + side_bytes()
+}
+
+/// Bytes of the side ring: what goes through it is read at once, and nothing is kept in it.
+fn side_bytes() -> usize {
+    page_size()
+}
 
 /// A link that nobody (in this process) is attached to yet.
 #[derive(Debug)]
@@ -46,7 +65,7 @@ impl LinkSegment {
     /// # Errors
     /// [`ShmError::BadSize`], or as for [`Segment::create`].
     pub fn create(name: &str, ring_bytes: usize, fingerprint: u64) -> Result<Self, ShmError> {
-        let len = page_size() + 2 * checked_ring_bytes(ring_bytes as u64)?;
+        let len = segment_bytes(checked_ring_bytes(ring_bytes as u64)?);
         let shape = [ring_bytes as u64, 0, 0];
         let segment = Segment::create_shaped(name, SegmentKind::Link, len, fingerprint, shape)?;
         segment.reserve(0, len)?;
@@ -64,7 +83,7 @@ impl LinkSegment {
     pub fn open(fd: OwnedFd, fingerprint: u64) -> Result<Self, ShmError> {
         let segment = Segment::open(fd, SegmentKind::Link, fingerprint)?;
         let ring_bytes = checked_ring_bytes(segment.shape()[0])?;
-        let want = page_size() + 2 * ring_bytes;
+        let want = segment_bytes(ring_bytes);
         if segment.len() != want {
             return Err(ShmError::BadLength {
                 found: segment.len() as u64,
@@ -128,8 +147,29 @@ impl LinkSegment {
         Ok((consumer, producer))
     }
 
+    /// The requester's end of the side ring, at the published positions.
+    ///
+    /// # Errors
+    /// As for [`LinkSegment::requester`].
+    pub fn side_producer(&self) -> Result<RingProducer, ShmError> {
+        RingProducer::attach(self.map_ring(&self.map_control()?, SIDE)?, None)
+    }
+
+    /// The responder's end of the side ring, at the published positions.
+    ///
+    /// # Errors
+    /// As for [`LinkSegment::responder`].
+    pub fn side_consumer(&self) -> Result<RingConsumer, ShmError> {
+        RingConsumer::attach(self.map_ring(&self.map_control()?, SIDE)?, None)
+    }
+
+    fn map_control(&self) -> Result<Arc<Mapping>, ShmError> {
+        let control = Mapping::shared(self.segment.fd(), 0, page_size())?;
+        Ok(Arc::new(control))
+    }
+
     fn map(&self) -> Result<[RingMemory; 2], ShmError> {
-        let control = Arc::new(Mapping::shared(self.segment.fd(), 0, page_size())?);
+        let control = self.map_control()?;
         Ok([
             self.map_ring(&control, REQUESTS)?,
             self.map_ring(&control, REPLIES)?,
@@ -138,11 +178,16 @@ impl LinkSegment {
 
     fn map_ring(&self, control: &Arc<Mapping>, which: usize) -> Result<RingMemory, ShmError> {
         let offset = page_size() + which * self.ring_bytes;
-        let data = Mapping::twice(self.segment.fd(), offset, self.ring_bytes)?;
+        let bytes = if which == SIDE {
+            side_bytes()
+        } else {
+            self.ring_bytes
+        };
+        let data = Mapping::twice(self.segment.fd(), offset, bytes)?;
         Ok(RingMemory {
             control: control.at::<RingControl>(CONTROL_OFFSETS[which], 1)?,
             data: data.base(),
-            capacity: self.ring_bytes as u64,
+            capacity: bytes as u64,
             keep: (Arc::clone(control), data),
         })
     }

@@ -259,10 +259,12 @@ fn a_journal_tells_the_successor_the_last_commit_and_the_log() {
         writing: journal.writing(),
         log_length: journal.log_length(),
     };
+    journal.set_ticket(9);
     journal.commit(&line);
     journal.append(b"SET b 2").unwrap();
     let mut next = Journal::open(journal.fd().try_clone_to_owned().unwrap(), FINGERPRINT).unwrap();
     assert_eq!(next.last_commit(), line);
+    assert_eq!(next.ticket(), 9);
     assert_eq!((next.writing(), next.write_place()), (2, (3, 77)));
     assert_eq!(next.unwritten(), b"SET a 1SET b 2");
     next.truncate_log(line.log_length).unwrap();
@@ -280,6 +282,36 @@ fn a_journal_tells_the_successor_the_last_commit_and_the_log() {
     ));
     next.mark_written(1 << 16);
     assert_eq!(next.file_offset(), 1 << 16);
+}
+
+#[test]
+fn the_side_ring_passes_a_full_one() {
+    let link = LinkSegment::create("test-link", RING, FINGERPRINT).unwrap();
+    let (mut requests, _) = link.try_clone().unwrap().requester().unwrap();
+    while requests.reserve(1024).is_some() {
+        requests.commit(1024);
+    }
+    let (mut out, mut inn) = (link.side_producer().unwrap(), link.side_consumer().unwrap());
+    inn.release();
+    for round in 0..20u8 {
+        out.reserve(out.largest()).unwrap().fill(round);
+        out.commit(out.largest());
+        out.publish();
+        assert_eq!(inn.refresh().unwrap(), out.largest());
+        assert!(inn.readable().iter().all(|byte| *byte == round));
+        inn.consume(out.largest());
+        inn.release();
+    }
+}
+
+#[test]
+fn a_producer_leaves_a_note_to_its_successor() {
+    let link = LinkSegment::create("test-link", RING, FINGERPRINT).unwrap();
+    let (_, mut replies) = link.try_clone().unwrap().responder(None).unwrap();
+    assert_eq!(replies.note(), 0);
+    replies.set_note(7);
+    let (_, next) = link.responder(None).unwrap();
+    assert_eq!(next.note(), 7);
 }
 
 #[test]

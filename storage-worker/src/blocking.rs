@@ -29,6 +29,15 @@ use proto::time::UnixMillis;
 /// A database and a key in it.
 pub type WaitKey = (u16, Box<[u8]>);
 
+/// Where something has happened that others may wait for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// At a key.
+    Key(WaitKey),
+    /// At any key of a database: it was flushed, or swapped with another one.
+    Database(u16),
+}
+
 /// The null that stands for "nothing, and waiting is not possible": inside a transaction or script a
 /// blocking command answers it at once. (A client whose time is over always gets a null array.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,12 +68,12 @@ pub struct Block {
 /// What handlers and shell tell each other about waiting. Lives in `Effects`.
 #[derive(Debug, Default)]
 pub struct Waking {
-    /// Somebody waits: `signal_ready` has to note keys. Kept up to date by the shell.
+    /// Somebody waits, so signals have to be noted. Kept up to date by the shell.
     pub has_waiters: bool,
     /// The command that ran wants to wait.
     pub block: Option<Box<Block>>,
-    /// Keys that were signalled, in order.
-    pub ready: Vec<WaitKey>,
+    /// Signals, in order.
+    pub ready: Vec<Signal>,
 }
 
 impl Waking {
@@ -103,7 +112,15 @@ impl Context<'_> {
     #[inline]
     pub fn signal_ready(&mut self, key: &Key<'_>) {
         if self.effects.waking.has_waiters {
-            self.effects.waking.ready.push((key.db, key.bytes.into()));
+            let key = (key.db, key.bytes.into());
+            self.effects.waking.ready.push(Signal::Key(key));
+        }
+    }
+
+    /// The same for all keys of a database.
+    pub fn signal_database(&mut self, db: u16) {
+        if self.effects.waking.has_waiters {
+            self.effects.waking.ready.push(Signal::Database(db));
         }
     }
 
@@ -216,7 +233,9 @@ mod tests {
             assert!(!ctx.effects.waking.is_asked());
             ctx.effects.waking.has_waiters = true;
             ctx.signal_ready(&key);
-            assert_eq!(ctx.effects.waking.ready, [(3, Box::from(&b"k"[..]))]);
+            ctx.signal_database(7);
+            let signals = [Signal::Key((3, b"k"[..].into())), Signal::Database(7)];
+            assert_eq!(ctx.effects.waking.ready, signals);
             let keys = [&b"a"[..], b"b"];
             ctx.block(ValueKind::String, keys, None, TimeoutReply::Null)
                 .wakes_without_key = true;

@@ -33,6 +33,7 @@ impl Traits {
     const WRITES: u8 = 1;
     const DENIES_OOM: u8 = 2;
     const KEY_IS_FIRST: u8 = 4;
+    const BLOCKS: u8 = 8;
 }
 
 /// Indexed by `StorageCommand`.
@@ -49,6 +50,9 @@ const fn traits() -> [Traits; StorageCommand::COUNT] {
         }
         if spec.flags.has(flag::DENYOOM) {
             bits |= Traits::DENIES_OOM;
+        }
+        if spec.flags.has(flag::BLOCKING) {
+            bits |= Traits::BLOCKS;
         }
         if spec.keys.starts_with_key() {
             bits |= Traits::KEY_IS_FIRST;
@@ -107,6 +111,12 @@ impl Engine {
     #[inline]
     pub fn writes(command: StorageCommand) -> bool {
         TRAITS[command as usize].0 & Traits::WRITES != 0
+    }
+
+    /// Whether the command neither changes data nor waits.
+    #[inline]
+    pub fn only_reads(command: StorageCommand) -> bool {
+        TRAITS[command as usize].0 & (Traits::WRITES | Traits::BLOCKS) == 0
     }
 
     /// Whether the command is refused when memory is short.

@@ -15,7 +15,8 @@ mod segments;
 
 use proto::catalogue::{self, CommandRef, Lookup};
 use proto::frame::{
-    REPLY_HEADER_BYTES, ReplyHeader, ReplyKind, RequestHeader, RequestKind, padded, write_request,
+    REPLY_HEADER_BYTES, REQUEST_HEADER_BYTES, ReplyHeader, ReplyKind, RequestHeader, RequestKind,
+    padded, write_request,
 };
 use proto::slot::slot_of;
 use runtime::{ArenaState, Child as RuntimeChild};
@@ -47,6 +48,7 @@ struct System {
     segments: Segments,
     requests: RingProducer,
     replies: RingConsumer,
+    side: RingProducer,
     generation: u64,
     losses: u32,
     process: Child,
@@ -73,12 +75,14 @@ impl System {
     fn start(fault: &str) -> Self {
         let segments = Segments::new(RING_BYTES, 1 << 30);
         let (requests, replies) = segments.link.try_clone().unwrap().requester().unwrap();
+        let side = segments.link.side_producer().unwrap();
         let (process, control) = spawn(Some(fault));
         segments.introduce(control.as_fd(), 1, ArenaState::Fresh);
         Self {
             segments,
             requests,
             replies,
+            side,
             generation: 1,
             losses: 0,
             process,
@@ -138,9 +142,37 @@ impl System {
         place[len..].fill(0);
         self.requests.commit(padded(len));
         self.requests.publish();
+        self.ring();
+        true
+    }
+
+    /// A successor asks who waited at its predecessor.
+    fn tell_all(&mut self, epoch: u32) {
+        for part in [0, 1] {
+            let header = RequestHeader {
+                len: REQUEST_HEADER_BYTES as u32,
+                kind: RequestKind::Resume,
+                flags: 0,
+                command: 0,
+                connection: 0,
+                generation: 0,
+                sequence: epoch,
+                slot: 0,
+                database: 0,
+                argc: 0,
+                part,
+            };
+            let place = self.side.reserve(REQUEST_HEADER_BYTES).unwrap();
+            header.encode(place.first_chunk_mut().unwrap());
+            self.side.commit(REQUEST_HEADER_BYTES);
+        }
+        self.side.publish();
+        self.ring();
+    }
+
+    fn ring(&self) {
         self.segments.worker.news().announce(0);
         self.segments.worker.doorbell().ring(&Bell::Futex);
-        true
     }
 
     /// Takes the replies that are visible. Pieces of a large reply start anew with a successor.
@@ -152,6 +184,11 @@ impl System {
                 break;
             }
             let header = ReplyHeader::decode(bytes).unwrap();
+            if header.kind == ReplyKind::Resume {
+                self.replies.consume(padded(header.len as usize));
+                self.tell_all(header.sequence);
+                continue;
+            }
             answers.note(
                 &header,
                 &bytes[REPLY_HEADER_BYTES..header.len as usize],
@@ -161,8 +198,7 @@ impl System {
             self.replies.consume(len);
         }
         if self.replies.release() {
-            self.segments.worker.news().announce(0);
-            self.segments.worker.doorbell().ring(&Bell::Futex);
+            self.ring();
         }
     }
 }

@@ -41,7 +41,7 @@ mod streams {
 }
 
 mod connection {
-    harness::transcripts!("tests/commands/connection": auth, client, hello, ping, quit);
+    harness::transcripts!("tests/commands/connection": auth, blocked, client, hello, ping, quit);
 }
 
 mod server {

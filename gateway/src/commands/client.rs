@@ -167,6 +167,31 @@ pub(super) fn pause(core: &mut Core, call: &Call<'_>) -> Flow {
     Flow::Stop
 }
 
+/// CLIENT UNBLOCK id [TIMEOUT | ERROR]
+pub(super) fn unblock(core: &mut Core, call: &Call<'_>) -> Flow {
+    if call.len() > 4 {
+        let subcommand = call.arg(1).into();
+        let error = CommandError::SubcommandSyntax {
+            name: "client",
+            subcommand,
+        };
+        return core.error(call.index, &error);
+    }
+    let with_error = match call.len() {
+        3 => false,
+        _ if call.is(3, "TIMEOUT") => false,
+        _ if call.is(3, "ERROR") => true,
+        _ => return core.error(call.index, &CommandError::UnblockReason),
+    };
+    let Some(id) = parse_i64(call.arg(2)) else {
+        return core.error(call.index, &CommandError::NotAnInteger);
+    };
+    let id = id.cast_unsigned();
+    let question = Question::Unblock { id, with_error };
+    core.ask_all(call.index, question, Reply::Count);
+    Flow::Stop
+}
+
 /// CLIENT UNPAUSE
 pub(super) fn unpause(core: &mut Core, call: &Call<'_>) -> Flow {
     core.ask_all(call.index, Question::Pause(None), Reply::Ok);

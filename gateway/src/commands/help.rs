@@ -76,6 +76,8 @@ pub(super) const CLIENT: Help = Help {
         "    * LIB-VER: its version.",
         "SETNAME <name>",
         "    Name this connection.",
+        "UNBLOCK <clientid> [TIMEOUT|ERROR]",
+        "    End the wait of a client.",
         "UNPAUSE",
         "    End a pause.",
     ],

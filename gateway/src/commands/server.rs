@@ -6,6 +6,7 @@ use runtime::{Request, ShutdownHow};
 
 use super::{help, lolwut as pictures, memory};
 use crate::call::Call;
+use crate::connection::Wait;
 use crate::core::{Core, Flow};
 
 /// INFO [section ...]
@@ -149,5 +150,9 @@ pub(super) fn wait(core: &mut Core, call: &Call<'_>) -> Flow {
     // There are no replicas: the time passes (0: all time), and none of them has the writes.
     let at = (timeout > 0).then(|| core.now.millis.saturating_add(timeout));
     core.answer_at(call.index, at, b":0\r\n");
+    if let Some(connection) = core.get_mut(call.index) {
+        connection.wait = Wait::Replicas;
+    }
+    core.set_blocked(call.index, true);
     Flow::Stop
 }

@@ -110,15 +110,19 @@ impl Report {
         line(out, "blocked_clients", self.gateways_now(G::BlockedClients));
         zeros(
             out,
-            &[
-                "tracking_clients",
-                "pubsub_clients",
-                "watching_clients",
-                "clients_in_timeout_table",
-                "total_watched_keys",
-                "total_blocking_keys",
-                "total_blocking_keys_on_nokey",
-            ],
+            &["tracking_clients", "pubsub_clients", "watching_clients"],
+        );
+        line(
+            out,
+            "clients_in_timeout_table",
+            self.workers_now(W::WaitersTimed),
+        );
+        line(out, "total_watched_keys", 0);
+        line(out, "total_blocking_keys", self.workers_now(W::WaitedKeys));
+        line(
+            out,
+            "total_blocking_keys_on_nokey",
+            self.workers_now(W::WaitedKeysWithoutKey),
         );
     }
 

@@ -69,7 +69,8 @@ impl ModelWorker {
             match header.kind {
                 RequestKind::Request => self.execute(&header, body),
                 RequestKind::RequestPart => self.assemble(&header, body),
-                RequestKind::Resume | RequestKind::Ping => {}
+                RequestKind::Cancel | RequestKind::Unblock => {}
+                RequestKind::Resume | RequestKind::Parked | RequestKind::Ping => {}
             }
             at += padded(header.len as usize);
             done += 1;
@@ -291,10 +292,12 @@ impl World {
         for worker in 0..workers {
             let link = LinkSegment::create("link", ring_bytes, FINGERPRINT).unwrap();
             let (requests, replies) = link.try_clone().unwrap().requester().unwrap();
+            let side = link.side_producer().unwrap();
             let (their_requests, their_replies) = link.responder(None).unwrap();
             let parts = LaneParts {
                 requests,
                 replies,
+                side,
                 worker: Party::create("worker", 2, 0, 64, FINGERPRINT).unwrap(),
                 bell: Bell::Futex,
                 their_position: 0,

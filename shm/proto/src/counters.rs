@@ -88,6 +88,14 @@ counters! {
         TableSteps,
         /// Milliseconds since 1970 at which the event loop was last seen running. A level.
         LastSeenMillis,
+        /// Commands that wait for keys. A level.
+        Waiters,
+        /// Commands that wait for keys until a certain time. A level.
+        WaitersTimed,
+        /// Keys that somebody waits for. A level.
+        WaitedKeys,
+        /// Keys whose end somebody waits for. A level.
+        WaitedKeysWithoutKey,
     }
 }
 

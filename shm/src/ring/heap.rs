@@ -51,6 +51,7 @@ pub fn ring(capacity: usize) -> (RingProducer, RingConsumer) {
             tail: line(),
             head: line(),
             want_space: line(),
+            note: line(),
         },
         data: UnsafeCell::new(vec![0; 2 * capacity].into_boxed_slice()),
         words: (0..capacity / 8)

@@ -10,8 +10,10 @@
 //!                                   |   published       | private, then    |
 //!                                   |   frames          | published        |
 //!
-//!   control, 128 bytes each:  [ tail ][ head ][ want_space ]
-//!   written by                producer consumer both (producer sets, consumer clears)
+//!   control, 128 bytes each:  [ tail ][ head ][ want_space ][ note ]
+//!   written by                producer consumer both         producer
+//!                             (the producer sets `want_space`, the consumer clears it; `note` is
+//!                             from one producer to its successor)
 //!   data:                     [ capacity bytes ][ the same again ]
 //! ```
 //!
@@ -69,17 +71,18 @@ pub(crate) struct Line {
     pub(crate) word: AtomicU64,
 }
 
-/// The three shared words of a ring.
+/// The shared words of a ring.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct RingControl {
     pub(crate) tail: Line,
     pub(crate) head: Line,
     pub(crate) want_space: Line,
+    pub(crate) note: Line,
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<RingControl>() == 384 && align_of::<RingControl>() == 128);
+const _: () = assert!(size_of::<RingControl>() == 512 && align_of::<RingControl>() == 128);
 
 /// What keeps the memory of a ring alive.
 #[cfg(not(loom))]

@@ -182,6 +182,18 @@ impl RingProducer {
         point(FaultPoint::RingWantsSpace);
     }
 
+    /// Leaves a number for a successor at this end; the consumer does not look at it.
+    pub fn set_note(&mut self, note: u64) {
+        self.control().note.word.store(note, Ordering::Release); // after what it tells about
+        point(FaultPoint::NoteSet);
+    }
+
+    /// The number that was left last, perhaps by a predecessor; 0 at first.
+    #[must_use]
+    pub fn note(&self) -> u64 {
+        self.control().note.word.load(Ordering::Acquire)
+    }
+
     /// Whether the consumer has released everything that was published, after a look at its head.
     #[inline]
     pub fn is_empty(&mut self) -> bool {

@@ -4,9 +4,12 @@
 
 use super::bracket::Bracket;
 use super::clock::Clock;
+use super::parked::Parked;
 use super::replies::ReplyPosition;
 use super::requests::Ahead;
 use super::tally::Tally;
+use super::waiters::Waiters;
+use crate::blocking::Signal;
 use crate::engine::Engine;
 use crate::random::Random;
 use crate::settings::MemoryLimit;
@@ -21,6 +24,9 @@ pub(crate) mod started {
     pub(crate) const BACKGROUND: u32 = 1 << 0;
     /// Every command is committed by itself: the one at the request position is the one that ran.
     pub(crate) const PRECISE: u32 = 1 << 1;
+    /// A parked command of the line's link is served, the one with the journal's ticket; no request
+    /// in the ring is to blame.
+    pub(crate) const SERVING: u32 = 1 << 2;
 }
 
 /// Keys evicted for one command at most: the rest goes between batches, so that lowering
@@ -62,7 +68,17 @@ pub(crate) struct Core {
     pub(crate) is_uncommitted: bool,
     /// After a predecessor's death: commit every command by itself.
     pub(crate) is_precise: bool,
+    /// Bits of `started` for the next lines.
+    started: u32,
     pub(crate) evictions_failed: u64,
+    /// Those who wait.
+    pub(crate) waiters: Waiters,
+    /// Signals for somebody who could not be served, because there was no room for the reply.
+    pub(crate) deferred: Vec<Signal>,
+    /// Commands that waited at a predecessor and have been sent again, not looked at yet.
+    pub(crate) arrived: Vec<Parked>,
+    /// The ticket of a parked command that seems to kill whoever serves it.
+    pub(crate) deadly: Option<u64>,
     /// Databases below 64 whose counts may have changed, one bit each.
     changed: u64,
     random: Random,
@@ -92,7 +108,12 @@ impl Core {
             others_used_bytes: 0,
             is_uncommitted: false,
             is_precise: false,
+            started: 0,
             evictions_failed: 0,
+            waiters: Waiters::default(),
+            deferred: Vec::new(),
+            arrived: Vec::new(),
+            deadly: None,
             changed: u64::MAX,
             random: Random::new(seed),
             last,
@@ -193,12 +214,79 @@ impl Core {
             reply_position: reply.position,
             frame_start: reply.frame_start,
             frame_count: reply.frame_count,
-            started: if self.is_precise { started::PRECISE } else { 0 },
+            started: self.started,
             writing: journal.writing(),
             log_length: journal.log_length(),
         };
         journal.commit(&self.last);
         self.is_uncommitted = false;
+    }
+
+    /// From here on every command is committed by itself.
+    pub(crate) fn be_precise(&mut self) {
+        self.is_precise = true;
+        self.started |= started::PRECISE;
+    }
+
+    /// The number of the command under way: that of its commit line.
+    pub(crate) fn ticket(&self) -> u64 {
+        self.last.sequence.wrapping_add(1)
+    }
+
+    /// Notes that the parked command with this ticket is served from here on, and nothing else.
+    pub(crate) fn begin_serving(&mut self, ticket: u64, place: Place, reply: ReplyPosition) {
+        self.bracket.journal().set_ticket(ticket);
+        self.started |= started::SERVING;
+        self.commit(place, reply);
+    }
+
+    /// Notes that it is served, or waits on.
+    pub(crate) fn end_serving(&mut self, place: Place, reply: ReplyPosition) {
+        self.started &= !started::SERVING;
+        self.commit(place, reply);
+    }
+
+    /// Adds somebody who waits.
+    pub(crate) fn park(&mut self, parked: Parked) {
+        self.waiters.insert(parked);
+        self.note_waiters();
+    }
+
+    /// Takes somebody out who waited.
+    pub(crate) fn unpark(&mut self, ticket: u64) -> Option<Rc<Parked>> {
+        let parked = self.waiters.remove(ticket);
+        self.note_waiters();
+        parked
+    }
+
+    /// Whether somebody's time is over.
+    #[inline]
+    pub(crate) fn has_overdue(&self) -> bool {
+        let deadline = self.waiters.next_deadline();
+        deadline.is_some_and(|deadline| deadline.has_passed(self.now))
+    }
+
+    /// Whether somebody could not be served when there was something for him, has just come back, or
+    /// waits for something that went by itself.
+    #[inline]
+    pub(crate) fn has_unserved(&self) -> bool {
+        !self.deferred.is_empty()
+            || !self.arrived.is_empty()
+            || self.engine.effects.waking.is_asked()
+    }
+
+    /// Call it after any change of the waiters: commands signal only if there are some.
+    pub(crate) fn note_waiters(&mut self) {
+        self.engine.effects.waking.has_waiters = !self.waiters.is_empty();
+        let page = self.party.counters();
+        let set = |counter: WorkerCounter, level: usize| page.set(counter.place(), level as u64);
+        set(WorkerCounter::Waiters, self.waiters.len());
+        set(WorkerCounter::WaitersTimed, self.waiters.with_deadline());
+        set(WorkerCounter::WaitedKeys, self.waiters.keys());
+        set(
+            WorkerCounter::WaitedKeysWithoutKey,
+            self.waiters.keys_without_key(),
+        );
     }
 
     /// Runs a piece of background work that changes data. The commit line says so meanwhile, so

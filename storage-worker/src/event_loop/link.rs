@@ -17,25 +17,32 @@
 //!   D4  A reply that waits in private memory holds its request back: the position in the commit
 //!       line moves on when the whole reply is in the ring. A successor runs a read again. A request
 //!       that wrote is marked in the ring, and the successor answers that its outcome is unknown.
+//!   D5  A parked command is served between batches, when nothing of this link waits, under a line
+//!       that names this link and the command's ticket. Its request is long out of the ring, so what
+//!       D4 marks there stands in the ring's note: the ticket, from before the line that says the
+//!       command is served until its whole reply is published.
+//!
+//! A batch ends behind a command that others wait for: they come before the next command.
 //!
 //! Cost per batch: two commit lines, one store each for tail and head, one flag, one fence.
-//! Not here: which link is served when (`event_loop`).
+//! Not here: which link is served when (`event_loop`), how one frame runs (`runner`), who is served
+//! because of it (`wake`).
 
 use super::core::{Core, Place};
+use super::parked::Parked;
 use super::replies::{Placed, Replies};
-use super::requests::{Assembled, Assembly, look_ahead};
-use crate::engine::{Engine, Executed};
+use super::requests::{Assembly, look_ahead};
+use super::resume::{Resume, Side};
+use super::runner::{Ran, Runner};
+use crate::engine::Engine;
 use proto::CommandError;
 use proto::catalogue::StorageCommand;
 use proto::counters::WorkerCounter;
 use proto::frame::{
-    FrameError, REQUEST_FLAGS_OFFSET, REQUEST_HEADER_BYTES, ReplyKind, RequestHeader, RequestKind,
-    flags,
+    FrameError, REQUEST_FLAGS_OFFSET, ReplyKind, RequestHeader, RequestKind, flags,
 };
-use proto::resp::reply::ReplyWriter;
 use shm::{Bell, CommitLine, Party, RingConsumer, RingProducer, ShmError};
 use std::fmt;
-use std::time::Duration;
 
 /// Requests of one link in one turn: bounds how long the others wait (about 0.1 ms), and lets the
 /// peer begin with the first replies while the next batch runs.
@@ -119,16 +126,9 @@ pub(crate) struct Link {
     replies: Replies,
     assembly: Assembly,
     peer: Peer,
+    side: Side,
     /// Bytes of the executed request whose reply waits for room, 0 if there is none.
     held: usize,
-}
-
-/// How one frame ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Ran {
-    placed: Placed,
-    /// Data may have changed, so the request must not run again.
-    wrote: bool,
 }
 
 impl Link {
@@ -137,6 +137,7 @@ impl Link {
         id: u32,
         generation: u64,
         rings: (RingConsumer, RingProducer),
+        side: RingConsumer,
         peer: Peer,
     ) -> Self {
         Self {
@@ -147,14 +148,23 @@ impl Link {
             replies: Replies::new(rings.1),
             assembly: Assembly::default(),
             peer,
+            side: Side::new(side),
             held: 0,
         }
     }
 
     /// Goes on where a predecessor died: rings that were attached at the positions of `line`, its
-    /// last commit, which names this link.
-    pub(crate) fn take_over(&mut self, line: &CommitLine, doubt: Doubt) {
+    /// last commit, which names this link. `served` is the ticket of the parked command that it was
+    /// serving, if it was.
+    pub(crate) fn take_over(&mut self, line: &CommitLine, doubt: Doubt, served: Option<u64>) {
         self.replies.resume(line.frame_start, line.frame_count);
+        if let Some(ticket) = served {
+            // The line will soon be another one, but the note stays (D5).
+            if doubt != Doubt::None {
+                self.replies.set_note(ticket);
+            }
+            return;
+        }
         if self.requests.refresh().is_err() {
             return; // the first turn finds it again and drops the link
         }
@@ -172,6 +182,11 @@ impl Link {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn reply_position(&self) -> super::replies::ReplyPosition {
+        self.replies.position()
+    }
+
     pub(crate) fn id(&self) -> u32 {
         self.id
     }
@@ -183,8 +198,111 @@ impl Link {
         self.peer.ring();
     }
 
+    /// Asks the peer for the commands of its clients that waited at the predecessor, under this
+    /// number; until they are there the link serves nothing.
+    pub(crate) fn begin_to_resume(&mut self, epoch: u32) {
+        self.side.resume = Resume::Wanted(epoch);
+    }
+
+    /// Whether the peer has not sent everything yet.
+    #[inline]
+    pub(crate) fn is_resuming(&self) -> bool {
+        self.side.resume != Resume::Done
+    }
+
+    /// Does what can be done to hear from the peer who waited; they come into `core.arrived`. True if
+    /// there was something.
+    ///
+    /// # Errors
+    /// If ring or frames are damaged: drop the link.
+    pub(crate) fn resume(&mut self, core: &mut Core) -> Result<bool, LinkError> {
+        if let Resume::Wanted(epoch) = self.side.resume {
+            if !self.replies.ask_to_resume(epoch) {
+                return Ok(false);
+            }
+            self.side.resume = Resume::Asked(epoch);
+            self.replies.publish();
+            self.peer.ring();
+        }
+        let any = self.side.read(self.id, &mut core.arrived)?;
+        if any && self.side.release() {
+            self.peer.ring();
+        }
+        Ok(any)
+    }
+
+    /// Whether the reply to a parked command of this link can be taken now. If not, the peer will
+    /// ring when there is room.
+    pub(crate) fn can_push(&mut self) -> bool {
+        !self.replies.is_waiting() && (self.replies.has_room() || self.replies.want_room())
+    }
+
+    /// Runs a parked command again, while [`Link::can_push`]. It waits on if it finds nothing.
+    pub(crate) fn serve_parked(&mut self, core: &mut Core, parked: &Parked) {
+        let place = self.place(0);
+        core.begin_serving(parked.ticket, place, self.replies.position());
+        let mut runner = Runner {
+            core,
+            replies: &mut self.replies,
+            place,
+            len: 0,
+        };
+        let placed = runner.run_again(parked);
+        if placed.is_some() {
+            core.unpark(parked.ticket);
+        }
+        if placed == Some(Placed::Waiting) {
+            self.replies.set_note(parked.ticket);
+        }
+        self.replies.close();
+        core.end_serving(place, self.replies.position());
+        if placed.is_some() {
+            self.publish(core);
+        }
+    }
+
+    /// Ends the wait of a parked command with an error, or, without one, as its time is over, while
+    /// [`Link::can_push`].
+    pub(crate) fn end_wait(
+        &mut self,
+        core: &mut Core,
+        parked: &Parked,
+        error: Option<CommandError>,
+    ) {
+        core.unpark(parked.ticket);
+        Runner {
+            place: self.place(0),
+            core,
+            replies: &mut self.replies,
+            len: 0,
+        }
+        .end_wait(parked, 0, error);
+        self.publish(core);
+        if self.replies.note() == parked.ticket {
+            self.replies.set_note(0);
+        }
+    }
+
+    /// Whether the predecessor died before the whole reply of this parked command was on its way,
+    /// and the command may have changed data.
+    pub(crate) fn is_lost(&self, parked: &Parked) -> bool {
+        self.replies.note() == parked.ticket && Engine::writes(parked.command)
+    }
+
+    /// After a death, once everybody is back who waited: forgets the note if it was about somebody
+    /// who has his reply after all.
+    pub(crate) fn settle_note(&mut self, core: &Core) {
+        let is_about_nobody = core.waiters.get(self.replies.note()).is_none();
+        if !self.is_resuming() && !self.replies.is_waiting() && is_about_nobody {
+            self.replies.set_note(0);
+        }
+    }
+
     /// Whether a turn would do something: a look at the rings themselves.
     pub(crate) fn has_work(&mut self) -> bool {
+        if self.is_resuming() {
+            return self.side.has_work(&mut self.replies);
+        }
         if self.replies.is_waiting() {
             return self.replies.can_go_on();
         }
@@ -197,6 +315,9 @@ impl Link {
     /// # Errors
     /// If ring or frames are damaged: drop the link.
     pub(crate) fn serve(&mut self, core: &mut Core) -> Result<Turn, LinkError> {
+        if self.is_resuming() {
+            return Ok(Turn::Idle);
+        }
         if self.replies.is_waiting() && !self.go_on(core) {
             return Ok(Turn::Jammed);
         }
@@ -210,7 +331,7 @@ impl Link {
         let mut left = BATCH_MAX;
         while left > 0 && self.held == 0 {
             let done = self.run_ahead(core, left)?;
-            if done == 0 {
+            if done == 0 || core.engine.effects.waking.is_asked() {
                 break;
             }
             left -= done;
@@ -263,17 +384,19 @@ impl Link {
                     runner.assemble(&mut self.assembly, &frame.header, body)?
                 }
                 RequestKind::Ping => runner.notify(&frame.header, ReplyKind::Pong),
-                RequestKind::Resume => Ran {
-                    placed: Placed::InRing,
-                    wrote: false,
-                },
+                RequestKind::Cancel => runner.cancel(&frame.header),
+                RequestKind::Unblock => runner.unblock(&frame.header),
+                RequestKind::Resume | RequestKind::Parked => Ran::Done, // only on the side ring
             };
-            if ran.placed == Placed::Waiting {
-                held = Some((frame.end() - taken, ran.wrote));
+            if let Ran::Held { wrote } = ran {
+                held = Some((frame.end() - taken, wrote));
                 break;
             }
             taken = frame.end();
             done += 1;
+            if ran == Ran::Wakes {
+                break;
+            }
         }
         core.ahead = ahead;
         self.requests.consume(taken);
@@ -306,192 +429,9 @@ impl Link {
             self.held = 0;
         }
         self.publish(core);
+        if is_sent {
+            self.replies.set_note(0);
+        }
         is_sent
     }
-}
-
-/// Runs one frame: what of the link may change while its readable bytes are borrowed.
-struct Runner<'a> {
-    core: &'a mut Core,
-    replies: &'a mut Replies,
-    /// The frame that is run.
-    place: Place,
-    /// Its bytes in the ring.
-    len: u64,
-}
-
-impl Runner<'_> {
-    #[inline]
-    fn run(&mut self, request: &RequestHeader, body: &[u8], hash: Option<u64>) -> Ran {
-        let command = StorageCommand::from_u16(request.command);
-        let refused = match command {
-            None => Some(CommandError::Internal),
-            Some(_) if request.flags & flags::EXECUTED != 0 => Some(CommandError::OutcomeUnknown),
-            Some(_) => None,
-        };
-        let (Some(command), None) = (command, &refused) else {
-            return self.refuse(request, &refused.unwrap_or(CommandError::Internal));
-        };
-        if Engine::writes(command) {
-            return self.run_write(request, command, body, hash);
-        }
-        let executed = self.execute(request, command, body, hash);
-        self.core.is_uncommitted = true;
-        let placed = self.finish(request, command, executed);
-        if self.core.is_precise && placed == Placed::InRing {
-            self.commit_behind();
-        }
-        Ran {
-            placed,
-            wrote: false,
-        }
-    }
-
-    fn run_write(
-        &mut self,
-        request: &RequestHeader,
-        command: StorageCommand,
-        body: &[u8],
-        hash: Option<u64>,
-    ) -> Ran {
-        if self.core.is_uncommitted {
-            self.core.commit(self.place, self.replies.position()); // D2
-        }
-        self.core.bracket.begin(request.database, request.slot);
-        let has_room = self.core.make_room() || !Engine::denies_oom(command);
-        if !has_room {
-            self.core.bracket.end();
-            let ran = self.refuse(request, &CommandError::OutOfMemory);
-            self.core.tally.count(command, true);
-            return ran;
-        }
-        let executed = self.execute(request, command, body, hash);
-        self.core.bracket.end();
-        let placed = self.finish(request, command, executed);
-        if placed == Placed::InRing {
-            self.commit_behind();
-        }
-        self.core.note_change(request.database);
-        Ran {
-            placed,
-            wrote: true,
-        }
-    }
-
-    /// A commit line behind this frame.
-    #[inline]
-    fn commit_behind(&mut self) {
-        let request_position = self.place.request_position + self.len;
-        let behind = Place {
-            request_position,
-            ..self.place
-        };
-        self.core.commit(behind, self.replies.position());
-    }
-
-    #[inline]
-    fn execute(
-        &mut self,
-        request: &RequestHeader,
-        command: StorageCommand,
-        body: &[u8],
-        hash: Option<u64>,
-    ) -> Executed {
-        let is_resp3 = request.flags & flags::RESP3 != 0;
-        let reply = if request.flags & flags::DISCARD == 0 {
-            self.replies.writer(request, is_resp3)
-        } else {
-            self.core.unwanted.clear();
-            ReplyWriter::to_vec(&mut self.core.unwanted, is_resp3)
-        };
-        self.core
-            .engine
-            .execute(request, command, body, hash, self.core.now, reply)
-    }
-
-    #[inline]
-    fn finish(
-        &mut self,
-        request: &RequestHeader,
-        command: StorageCommand,
-        executed: Executed,
-    ) -> Placed {
-        self.core.tally.count(command, executed.is_error);
-        if let Some(sleep) = self.core.engine.effects.sleep.take() {
-            stop_for(sleep);
-        }
-        if request.flags & flags::DISCARD != 0 {
-            return Placed::InRing;
-        }
-        self.replies.finish(executed.reply_len, executed.is_spilled)
-    }
-
-    /// Answers with an error without running anything.
-    #[cold]
-    fn refuse(&mut self, request: &RequestHeader, error: &CommandError) -> Ran {
-        self.core.is_uncommitted = true;
-        if request.flags & flags::DISCARD != 0 {
-            return Ran {
-                placed: Placed::InRing,
-                wrote: false,
-            };
-        }
-        let mut reply = self
-            .replies
-            .writer(request, request.flags & flags::RESP3 != 0);
-        reply.error(error);
-        let (len, is_spilled) = (reply.len(), reply.is_spilled());
-        Ran {
-            placed: self.replies.finish(len, is_spilled),
-            wrote: false,
-        }
-    }
-
-    fn notify(&mut self, request: &RequestHeader, kind: ReplyKind) -> Ran {
-        self.core.is_uncommitted = true;
-        self.replies.notify(request, kind);
-        Ran {
-            placed: Placed::InRing,
-            wrote: false,
-        }
-    }
-
-    /// Takes a part of a request; the last one runs the whole.
-    fn assemble(
-        &mut self,
-        assembly: &mut Assembly,
-        header: &RequestHeader,
-        body: &[u8],
-    ) -> Result<Ran, LinkError> {
-        if header.flags & flags::EXECUTED != 0 {
-            // `part` of a piece is its place in the request; the reply needs the request's own part.
-            let request = RequestHeader {
-                part: u32::from(header.slot),
-                ..*header
-            };
-            return Ok(self.refuse(&request, &CommandError::OutcomeUnknown));
-        }
-        match assembly.accept(header, body) {
-            Assembled::Nothing => {
-                self.core.is_uncommitted = true;
-                Ok(Ran {
-                    placed: Placed::InRing,
-                    wrote: false,
-                })
-            }
-            Assembled::Again => Ok(self.notify(header, ReplyKind::Again)),
-            Assembled::Whole(frame) => {
-                let whole = RequestHeader::decode(&frame)?;
-                let body = frame
-                    .get(REQUEST_HEADER_BYTES..whole.len as usize)
-                    .unwrap_or(&[]);
-                Ok(self.run(&whole, body, None))
-            }
-        }
-    }
-}
-
-/// DEBUG SLEEP: the shard thread stops, as the reference does.
-fn stop_for(time: Duration) {
-    std::thread::sleep(time);
 }

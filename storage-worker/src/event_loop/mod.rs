@@ -15,6 +15,10 @@
 //! Fairness: links are served in turn, one bounded batch each. A link whose reply ring is full is
 //! passed over until its peer rings; the others go on.
 //!
+//! A successor first hears from every gateway thread which of its clients waited at the predecessor
+//! (`resume`), so that nobody is overtaken. It does not wait for ever for threads that may be gone:
+//! after a time it serves the links that have told everything.
+//!
 //! Cost: an idle worker sleeps in one system call and wakes for its timer ten times a second.
 //! Not here: what a request does (`engine`), the protocol of one link (`link`).
 
@@ -24,48 +28,64 @@ mod clock;
 mod control;
 mod core;
 mod link;
+mod links;
+mod parked;
 mod replies;
 mod requests;
+mod resume;
+mod runner;
 mod start;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod waiters;
+#[cfg(test)]
+mod waiting_tests;
+mod wake;
 
 pub(crate) use start::start;
 
 use self::background::Background;
 use self::control::{ControlThread, Mail};
 use self::core::Core;
-use self::link::{Link, Turn};
+use self::links::Links;
 use crate::settings::{MemoryLimit, clock_mode, lazy_free};
 use proto::counters::WorkerCounter;
 use proto::settings::Settings;
+use proto::time::UnixMillis;
 use runtime::{ControlSender, FromChild};
 use shm::{Party, PartyState};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A link and where it stands.
-#[derive(Debug)]
-struct Served {
-    link: Link,
-    /// Our place for it in our own news.
-    position: usize,
-    /// It had more than one batch, or waits for room: look at it again without news.
-    is_pending: bool,
+/// How long a successor waits for gateway threads to tell who waited. They answer within a fraction
+/// of a millisecond; one that does not is stopped or dead.
+const RESUME_WITHIN_MS: u64 = 1000;
+
+/// A successor that waits for what gateway threads have to tell.
+#[derive(Clone, Copy, Debug)]
+struct Resuming {
+    /// Links that there will be if every gateway runs.
+    links: usize,
+    /// When it goes on without those that are missing.
+    until: UnixMillis,
 }
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct EventLoop {
     core: Core,
-    links: Vec<Served>,
+    links: Links,
     background: Background,
     control: ControlThread,
     sender: ControlSender,
     /// Pages of the other workers, for the memory limit.
     others: BTreeMap<u32, Party>,
     own_index: u32,
+    /// Which process of its line this is: the number under which it asks gateways to resume.
+    epoch: u32,
+    /// What is missing before ordinary requests are served; `None` when nothing is.
+    resuming: Option<Resuming>,
     /// How far the predecessor came, until its link is attached again.
     predecessor: Option<start::Predecessor>,
     fingerprint: u64,
@@ -82,8 +102,10 @@ impl EventLoop {
         while !self.is_finished() {
             self.core.tick();
             self.read_mail();
-            let is_busy = self.serve_links();
-            self.background.run_if_due(&mut self.core);
+            let is_busy = match self.resuming {
+                Some(resuming) => self.resume(resuming),
+                None => self.serve_links(),
+            };
             if !is_busy {
                 self.sleep();
             }
@@ -94,37 +116,37 @@ impl EventLoop {
 
     /// Told to drain and nothing left in any ring.
     fn is_finished(&mut self) -> bool {
-        self.is_draining && !self.links.iter_mut().any(|served| served.link.has_work())
+        self.is_draining && !self.links.have_work()
     }
 
-    /// One batch of each link that has something; true if any did something.
-    fn serve_links(&mut self) -> bool {
-        let mut is_busy = false;
-        self.core.others_used_bytes = self.others_used_bytes();
-        let mut at = 0;
-        while at < self.links.len() {
-            let served = &mut self.links[at];
-            at += 1;
-            let has_news = self.core.party.news().take(served.position);
-            if !has_news && !served.is_pending {
-                continue;
-            }
-            match served.link.serve(&mut self.core) {
-                Ok(turn) => {
-                    served.is_pending = turn == Turn::Busy;
-                    is_busy |= turn == Turn::Busy;
-                    if turn == Turn::Jammed {
-                        self.core.add(WorkerCounter::ReplyRingFull, 1);
-                    }
-                }
-                Err(error) => {
-                    let id = served.link.id();
-                    tracing::error!(link = id, %error, "link dropped: its ring is damaged");
-                    at -= 1;
-                    self.links.remove(at);
-                }
-            }
+    /// Hears who waited at the predecessor; true if anything was heard.
+    fn resume(&mut self, resuming: Resuming) -> bool {
+        let is_busy = self.links.resume(&mut self.core);
+        let told = self.links.told();
+        let is_complete = told == self.links.len() && told >= resuming.links;
+        let is_late = self.core.now >= resuming.until || self.is_draining;
+        if !is_complete && !is_late {
+            return is_busy;
         }
+        if !is_complete {
+            tracing::warn!(
+                told,
+                of = resuming.links,
+                "gateway threads have not told who waits"
+            );
+        }
+        self.resuming = None;
+        // Who should have attached the predecessor's link again has done so, or is gone.
+        self.predecessor = None;
+        self.links.open(&mut self.core);
+        true
+    }
+
+    /// A turn of every link; true if any did something.
+    fn serve_links(&mut self) -> bool {
+        self.core.others_used_bytes = self.others_used_bytes();
+        let is_busy = self.links.serve(&mut self.core);
+        self.background.run_if_due(&mut self.core);
         is_busy
     }
 
@@ -143,19 +165,17 @@ impl EventLoop {
         doorbell.prepare_sleep();
         // The rings themselves, not the news: a peer that died between publishing and announcing
         // must not leave a request lying.
-        let mut is_any = self.control.has_mail();
-        for served in &mut self.links {
-            if served.link.has_work() {
-                served.is_pending = true;
-                is_any = true;
-            }
-        }
-        if is_any {
+        if self.links.have_work() | self.control.has_mail() {
             doorbell.cancel_sleep();
             return;
         }
         self.core.add(WorkerCounter::Sleeps, 1);
-        let timeout = self.background.time_left(self.core.now);
+        let mut timeout = self.background.time_left(self.core.now);
+        if let Some(deadline) = self.core.waiters.next_deadline() {
+            // It is over once it has passed, a millisecond later.
+            let left = deadline.since(self.core.now).saturating_add(1);
+            timeout = timeout.min(Duration::from_millis(left));
+        }
         self.core.party.doorbell().wait(Some(timeout));
     }
 
@@ -167,7 +187,7 @@ impl EventLoop {
             match mail {
                 Mail::Attach(attach) => self.attach(*attach),
                 Mail::Detach(link) => {
-                    self.links.retain(|served| served.link.id() != link);
+                    self.links.remove(&mut self.core, link);
                     self.report(&FromChild::Detached { link });
                 }
                 Mail::Worker(index, party) => {

@@ -87,11 +87,14 @@ pub(crate) struct Replies {
     open: Option<OpenFrame>,
     waiting: Option<Waiting>,
     spill: Vec<u8>,
+    /// The ring's note: ticket of a parked command whose reply may not be there completely, or 0.
+    note: u64,
 }
 
 impl Replies {
     pub(crate) fn new(ring: RingProducer) -> Self {
         Self {
+            note: ring.note(),
             ring,
             open: None,
             waiting: None,
@@ -236,13 +239,53 @@ impl Replies {
         }
     }
 
+    /// Takes a reply that is there already, in a frame of its own with these `reply_flags`.
+    pub(crate) fn push(&mut self, request: &RequestHeader, flags: u8, bytes: &[u8]) -> Placed {
+        self.close();
+        let header = ReplyHeader {
+            flags,
+            ..header_for(request, ReplyKind::Reply)
+        };
+        self.waiting = Some(Waiting {
+            header,
+            bytes: bytes.to_vec(),
+            sent: 0,
+        });
+        if self.send_waiting() {
+            Placed::InRing
+        } else {
+            Placed::Waiting
+        }
+    }
+
     /// Sends a frame without reply bytes.
     pub(crate) fn notify(&mut self, request: &RequestHeader, kind: ReplyKind) {
         self.close();
-        let header = ReplyHeader {
+        self.send(ReplyHeader {
             len: REPLY_HEADER_BYTES as u32,
             ..header_for(request, kind)
-        };
+        });
+    }
+
+    /// Asks the peer for what a successor must have. False if there is no room for it now.
+    pub(crate) fn ask_to_resume(&mut self, epoch: u32) -> bool {
+        let has_room = self.has_room() || self.want_room();
+        if has_room {
+            self.send(ReplyHeader {
+                len: REPLY_HEADER_BYTES as u32,
+                kind: ReplyKind::Resume,
+                flags: 0,
+                part: 0,
+                connection: 0,
+                generation: 0,
+                sequence: epoch,
+                count: 0,
+            });
+        }
+        has_room
+    }
+
+    fn send(&mut self, header: ReplyHeader) {
         if let Some(place) = self.ring.reserve(padded(REPLY_HEADER_BYTES))
             && let Some(head) = place.first_chunk_mut()
         {
@@ -293,6 +336,20 @@ impl Replies {
     /// Makes everything up to the last closed frame visible; says whether there was something.
     pub(crate) fn publish(&mut self) -> bool {
         self.ring.publish()
+    }
+
+    /// The ticket that the note tells of; 0 for none.
+    pub(crate) fn note(&self) -> u64 {
+        self.note
+    }
+
+    /// Notes for a successor that the parked command with this ticket has been executed, although
+    /// its reply is not there completely; 0 that there is none any more.
+    pub(crate) fn set_note(&mut self, ticket: u64) {
+        if self.note != ticket {
+            self.note = ticket;
+            self.ring.set_note(ticket);
+        }
     }
 
     /// Whether the reply that waits could be moved on now.

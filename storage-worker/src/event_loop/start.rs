@@ -14,6 +14,7 @@
 //!   other, even                      it changed data, its reply is not known: an error if it writes
 //!   odd                              the same, and the arena is fresh: the data are gone
 //!   anything, line says BACKGROUND   no request is to blame
+//!   anything, line says SERVING      the same is known about the parked command with the ticket
 //!   predecessors die in a row, line says PRECISE    it may be the cause: an error whatever it is
 //! ```
 //!
@@ -25,7 +26,8 @@ use super::bracket::{Bracket, BracketHook};
 use super::control::ControlThread;
 use super::core::{Core, started};
 use super::link::{Doubt, Link, Peer};
-use super::{EventLoop, Served};
+use super::links::{Links, Served};
+use super::{EventLoop, RESUME_WITHIN_MS, Resuming};
 use crate::engine::Engine;
 use crate::keyspace::{self, AttachError, Keyspace};
 use crate::settings::{EngineSettings, MemoryLimit, clock_mode, lazy_free};
@@ -86,6 +88,8 @@ impl From<ArenaError> for StartError {
 pub(super) struct Predecessor {
     pub(super) line: CommitLine,
     pub(super) doubt: Doubt,
+    /// The ticket of the parked command that it was serving.
+    pub(super) served: Option<u64>,
 }
 
 impl Predecessor {
@@ -106,7 +110,12 @@ impl Predecessor {
         } else {
             Doubt::None
         };
-        Some(Self { line, doubt })
+        let is_serving = line.started & started::SERVING != 0;
+        Some(Self {
+            line,
+            doubt,
+            served: is_serving.then(|| journal.ticket()),
+        })
     }
 }
 
@@ -166,15 +175,32 @@ pub(crate) fn start(mut child: Child) -> Result<EventLoop, StartError> {
         seed,
     );
     let mut core = Core::new(engine, bracket, party, MemoryLimit::new(&settings), seed);
-    core.is_precise = plan.deaths_in_a_row > 0;
+    if plan.deaths_in_a_row > 0 {
+        core.be_precise();
+    }
+    if let Some(Predecessor {
+        doubt: Doubt::Any,
+        served,
+        ..
+    }) = predecessor
+    {
+        core.deadly = served;
+    }
+    core.note_waiters();
+    let resuming = (plan.generation > 1).then(|| Resuming {
+        links: plan.gateway_threads as usize,
+        until: core.now.plus(RESUME_WITHIN_MS),
+    });
     Ok(EventLoop {
         core,
-        links: Vec::new(),
+        links: Links::default(),
         background: Background::new(),
         control,
         sender: child.sender(),
         others: std::collections::BTreeMap::new(),
         own_index: plan.index,
+        epoch: plan.generation as u32,
+        resuming,
         predecessor,
         fingerprint,
         is_draining: false,
@@ -226,12 +252,10 @@ impl EventLoop {
     /// Attaches a link, where the predecessor stopped if it is the one it was serving.
     pub(super) fn attach(&mut self, attach: AttachLink) {
         let (link, generation) = (attach.plan.link, attach.plan.generation);
-        self.links.retain(|served| served.link.id() != link);
+        self.links.remove(&mut self.core, link);
         match self.open_link(attach) {
             Ok(served) => {
-                self.links.push(served);
-                let used = self.links.iter().map(|served| served.position + 1).max();
-                self.core.party.news().set_links(used.unwrap_or(0));
+                self.links.add(&mut self.core, served);
                 self.report(&FromChild::Attached { link, generation });
             }
             Err(error) => tracing::error!(link, %error, "link not attached"),
@@ -258,17 +282,26 @@ impl EventLoop {
         let predecessor = self.predecessor.take_if(is_named);
         let resume = predecessor
             .map(|Predecessor { line, .. }| (line.request_position, line.reply_position));
+        let side = segment.side_consumer()?;
         let rings = segment.responder(resume)?;
-        let mut link = Link::new(plan.link, plan.generation, rings, peer);
-        if let Some(Predecessor { line, doubt }) = predecessor {
+        let mut link = Link::new(plan.link, plan.generation, rings, side, peer);
+        if let Some(Predecessor {
+            line,
+            doubt,
+            served,
+        }) = predecessor
+        {
             tracing::info!(
                 link = plan.link,
                 ?doubt,
                 "going on where the predecessor stopped"
             );
-            link.take_over(&line, doubt);
+            link.take_over(&line, doubt, served);
         }
         link.settle();
+        if self.epoch > 1 {
+            link.begin_to_resume(self.epoch);
+        }
         Ok(Served {
             link,
             position: plan.own_position as usize,

@@ -100,13 +100,14 @@ impl World {
             bell: Bell::Futex,
             position: 0,
         };
-        let mut link = Link::new(LINK, GENERATION, rings, peer);
+        let side = self.link.side_consumer().unwrap();
+        let mut link = Link::new(LINK, GENERATION, rings, side, peer);
         if let Some(predecessor) = predecessor {
             assert_eq!(
                 (predecessor.line.link, predecessor.line.link_generation),
                 (LINK, 5)
             );
-            link.take_over(&predecessor.line, predecessor.doubt);
+            link.take_over(&predecessor.line, predecessor.doubt, predecessor.served);
         }
         link.settle();
         Worker { core, link }

@@ -255,6 +255,11 @@ pub(super) const CLIENT_PAUSE: &[Argument] = &[
         .optional(),
 ];
 
+pub(super) const CLIENT_UNBLOCK: &[Argument] = &[
+    int("client-id"),
+    one_of("unblock-type", &[word("TIMEOUT"), word("ERROR")]).optional(),
+];
+
 pub(super) const CLIENT_SETINFO: &[Argument] = &[one_of(
     "attr",
     &[

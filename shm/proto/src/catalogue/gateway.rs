@@ -74,6 +74,10 @@ macro_rules! gateway_commands {
             docs(Connection, "2.6.9", "O(1)", &[string("connection-name")])
                 .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"]))
             => client::setname;
+        /// Ends the wait of a client.
+        ClientUnblock  ("client|unblock", -3, ADMIN | NOSCRIPT | LOADING | STALE, none(), Gateway,
+            docs(Connection, "5.0.0", "O(log N) with N the number of connections", CLIENT_UNBLOCK))
+            => client::unblock;
         /// Ends a pause.
         ClientUnpause  ("client|unpause", 2, ADMIN | NOSCRIPT | LOADING | STALE, none(), Gateway,
             docs(Connection, "6.2.0", "O(N) with N the number of held back connections", NONE))

@@ -67,6 +67,16 @@ impl KeyOptions {
         }
     }
 
+    /// Whether a request with these options may wait for its keys.
+    pub(super) fn may_wait<'a>(self, argc: usize, argument: impl Fn(usize) -> &'a [u8]) -> bool {
+        let is = |at: usize, word: &str| argument(at).eq_ignore_ascii_case(word.as_bytes());
+        match self {
+            Self::Sort | Self::Radius(_) => false,
+            // The word may also be the name of a group or stream; then nothing waits, only slower.
+            Self::Streams => (1..argc).any(|at| is(at, "BLOCK")),
+        }
+    }
+
     fn routing_keys<'a>(
         self,
         argc: usize,

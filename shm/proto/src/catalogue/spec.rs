@@ -56,6 +56,16 @@ impl Spec {
         }
     }
 
+    /// Whether a request with these arguments may wait for something.
+    #[inline]
+    pub fn may_wait<'a>(&self, argc: usize, argument: impl Fn(usize) -> &'a [u8]) -> bool {
+        self.flags.has(flag::BLOCKING)
+            && match self.keys {
+                KeySpec::Options(options) => options.may_wait(argc, argument),
+                _ => true,
+            }
+    }
+
     /// What COMMAND tells about it.
     #[must_use]
     pub fn details(&self) -> &'static Details {

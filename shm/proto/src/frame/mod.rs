@@ -25,10 +25,10 @@ mod reply;
 mod request;
 
 pub use args::Args;
-pub use reply::{REPLY_HEADER_BYTES, ReplyHeader, ReplyKind};
+pub use reply::{REPLY_HEADER_BYTES, ReplyHeader, ReplyKind, reply_flags};
 pub use request::{
-    REQUEST_FLAGS_OFFSET, REQUEST_HEADER_BYTES, RequestHeader, RequestKind, flags, request_len,
-    write_request,
+    PARKED_PREFIX_BYTES, REQUEST_FLAGS_OFFSET, REQUEST_HEADER_BYTES, RequestHeader, RequestKind,
+    flags, request_len, write_request,
 };
 
 use std::fmt;

@@ -33,6 +33,18 @@ pub enum ReplyKind {
     /// The beginning of a request in pieces went down with the worker's predecessor: send the whole
     /// request again. Names it by connection, generation, sequence and part; carries no replies.
     Again = 5,
+    /// The worker is a successor: it asks for the commands that wait and belong to it, in the name
+    /// of the number in `sequence`. Whatever its predecessor has sent stands before this frame.
+    Resume = 6,
+}
+
+/// Bits of [`ReplyHeader::flags`].
+pub mod reply_flags {
+    /// No reply: the command waits. The body holds [`crate::frame::PARKED_PREFIX_BYTES`], then for
+    /// each argument that has become another one its number and its length as u32, and its bytes.
+    pub const PARKED: u8 = 1 << 0;
+    /// The wait was ended by `RequestKind::Unblock`.
+    pub const UNBLOCKED: u8 = 1 << 1;
 }
 
 impl ReplyKind {
@@ -46,6 +58,7 @@ impl ReplyKind {
             3 => Some(Self::ReplyEnd),
             4 => Some(Self::Pong),
             5 => Some(Self::Again),
+            6 => Some(Self::Resume),
             _ => None,
         }
     }
@@ -58,7 +71,7 @@ pub struct ReplyHeader {
     pub len: u32,
     /// What this frame is.
     pub kind: ReplyKind,
-    /// Reserved, 0.
+    /// Bits of [`reply_flags`]; a frame with any of them holds one reply.
     pub flags: u8,
     /// Piece of the split command that these bytes answer, 0 otherwise.
     pub part: u16,
@@ -125,7 +138,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn headers_round_trip(numbers in any::<(u8, u16, u32, u32, u32, u32)>(), kind in 1u8..5) {
+        fn headers_round_trip(numbers in any::<(u8, u16, u32, u32, u32, u32)>(), kind in 1u8..=6) {
             let (flags, part, connection, generation, sequence, count) = numbers;
             let kind = ReplyKind::from_u8(kind).unwrap();
             let header = ReplyHeader { len: 24, kind, flags, part, connection, generation, sequence, count };

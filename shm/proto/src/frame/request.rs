@@ -51,10 +51,21 @@ pub enum RequestKind {
     Request = 1,
     /// A piece of a request that is too big for one frame.
     RequestPart = 2,
-    /// A gateway thread has sent everything that a restarted worker must have.
+    /// On the side ring: a gateway thread begins to send (`part` 0), or has sent (`part` 1),
+    /// everything that a restarted worker must have. `sequence` repeats what the worker asked with
+    /// (`ReplyKind::Resume`).
     Resume = 3,
     /// Asks for a sign of life.
     Ping = 4,
+    /// On the side ring: a piece of a command that waited at the worker's predecessor, as a
+    /// `RequestPart` of a frame with [`PARKED_PREFIX_BYTES`] in front: its ticket, its deadline.
+    Parked = 5,
+    /// The connection is gone: nothing of it waits any more. No reply.
+    Cancel = 6,
+    /// The command `sequence` of the connection shall not wait any longer: it is answered as if its
+    /// time were over (`part` 0) or with an error (`part` 1), unless it has been answered. No reply
+    /// of its own.
+    Unblock = 7,
 }
 
 impl RequestKind {
@@ -67,10 +78,18 @@ impl RequestKind {
             2 => Some(Self::RequestPart),
             3 => Some(Self::Resume),
             4 => Some(Self::Ping),
+            5 => Some(Self::Parked),
+            6 => Some(Self::Cancel),
+            7 => Some(Self::Unblock),
             _ => None,
         }
     }
 }
+
+/// What stands in front of the frame in a [`RequestKind::Parked`], and is the body of the frame that
+/// tells a gateway that a command waits ([`super::reply_flags::PARKED`]): ticket, deadline in
+/// milliseconds since 1970 (0 for none), each a u64.
+pub const PARKED_PREFIX_BYTES: usize = 16;
 
 /// The header of a request frame; see the module for its layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,332 @@
+//! Runs one frame of a link, or a parked command: what of the link may change while its readable
+//! bytes are borrowed.
+//!
+//! Not here: which frame comes next (`link`), when a parked command does (`wake`).
+
+use super::core::{Core, Place};
+use super::link::LinkError;
+use super::parked::Parked;
+use super::replies::{Placed, Replies};
+use super::requests::{Assembled, Assembly};
+use crate::blocking::Block;
+use crate::engine::{Engine, Executed};
+use proto::CommandError;
+use proto::catalogue::StorageCommand;
+use proto::frame::{REQUEST_HEADER_BYTES, ReplyKind, RequestHeader, flags, reply_flags};
+use proto::resp::reply::ReplyWriter;
+use std::time::Duration;
+
+/// How one frame ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ran {
+    /// Completely.
+    Done,
+    /// Completely, and others wait for what it did.
+    Wakes,
+    /// Its reply waits for room.
+    Held {
+        /// Data may have changed, so the request must not run again.
+        wrote: bool,
+    },
+}
+
+/// See the module.
+pub(super) struct Runner<'a> {
+    pub(super) core: &'a mut Core,
+    pub(super) replies: &'a mut Replies,
+    /// The frame that is run.
+    pub(super) place: Place,
+    /// Its bytes in the ring.
+    pub(super) len: u64,
+}
+
+impl Runner<'_> {
+    #[inline]
+    pub(super) fn run(&mut self, request: &RequestHeader, body: &[u8], hash: Option<u64>) -> Ran {
+        let command = StorageCommand::from_u16(request.command);
+        let refused = match command {
+            None => Some(CommandError::Internal),
+            Some(_) if request.flags & flags::EXECUTED != 0 => Some(CommandError::OutcomeUnknown),
+            Some(_) => None,
+        };
+        let (Some(command), None) = (command, &refused) else {
+            return self.refuse(request, &refused.unwrap_or(CommandError::Internal));
+        };
+        if !Engine::only_reads(command) {
+            return self.run_other(request, command, body, hash);
+        }
+        let executed = self.execute(request, command, body, hash);
+        self.core.is_uncommitted = true;
+        match self.finish(request, command, executed) {
+            Placed::Waiting => Ran::Held { wrote: false },
+            Placed::InRing => {
+                if self.core.is_precise {
+                    self.commit_behind();
+                }
+                Ran::Done
+            }
+        }
+    }
+
+    /// A command that writes or may wait.
+    fn run_other(
+        &mut self,
+        request: &RequestHeader,
+        command: StorageCommand,
+        body: &[u8],
+        hash: Option<u64>,
+    ) -> Ran {
+        if self.core.is_uncommitted {
+            self.core.commit(self.place, self.replies.position()); // D2
+        }
+        let writes = Engine::writes(command);
+        let Some(executed) = self.execute_bracketed(request, command, body, hash) else {
+            let ran = self.refuse(request, &CommandError::OutOfMemory);
+            self.core.tally.count(command, true);
+            return ran;
+        };
+        let placed = match self.core.engine.effects.waking.block.take() {
+            Some(block) => self.park(request, command, body, *block),
+            None => match self.finish(request, command, executed) {
+                Placed::InRing => Ran::Done,
+                Placed::Waiting => Ran::Held { wrote: writes },
+            },
+        };
+        if placed != Ran::Done {
+            return placed;
+        }
+        self.commit_behind();
+        if self.core.engine.effects.waking.ready.is_empty() {
+            Ran::Done
+        } else {
+            Ran::Wakes
+        }
+    }
+
+    /// Runs a parked command again; what became of its reply, or `None` if it waits on.
+    pub(super) fn run_again(&mut self, parked: &Parked) -> Option<Placed> {
+        let (request, command) = (&parked.request, parked.command);
+        let Some(executed) = self.execute_bracketed(request, command, &parked.body, None) else {
+            self.core.tally.count(command, true);
+            let ran = self.refuse(request, &CommandError::OutOfMemory);
+            return Some(match ran {
+                Ran::Held { .. } => Placed::Waiting,
+                Ran::Done | Ran::Wakes => Placed::InRing,
+            });
+        };
+        if self.core.engine.effects.waking.block.take().is_some() {
+            return None;
+        }
+        Some(self.finish(request, command, executed))
+    }
+
+    /// Executes a command within a bracket if it writes; `None` if there is no memory for it.
+    #[inline]
+    fn execute_bracketed(
+        &mut self,
+        request: &RequestHeader,
+        command: StorageCommand,
+        body: &[u8],
+        hash: Option<u64>,
+    ) -> Option<Executed> {
+        if !Engine::writes(command) {
+            return Some(self.execute(request, command, body, hash));
+        }
+        self.core.bracket.begin(request.database, request.slot);
+        let has_room = self.core.make_room() || !Engine::denies_oom(command);
+        let executed = has_room.then(|| self.execute(request, command, body, hash));
+        self.core.bracket.end();
+        self.core.note_change(request.database);
+        executed
+    }
+
+    /// The command waits: keeps it and lets its gateway know.
+    #[cold]
+    fn park(
+        &mut self,
+        request: &RequestHeader,
+        command: StorageCommand,
+        body: &[u8],
+        block: Block,
+    ) -> Ran {
+        let ticket = self.core.ticket();
+        let whom = (request, command);
+        let (parked, memo) = Parked::new(ticket, self.place.link, whom, body, block);
+        self.core.park(parked);
+        self.push(request, reply_flags::PARKED, &memo)
+    }
+
+    /// The client is gone.
+    #[cold]
+    pub(super) fn cancel(&mut self, header: &RequestHeader) -> Ran {
+        self.core.is_uncommitted = true;
+        let parked = self
+            .core
+            .waiters
+            .of_client(self.place.link, header.connection);
+        if let Some(parked) = parked
+            && parked.request.generation == header.generation
+        {
+            let ticket = parked.ticket;
+            self.core.unpark(ticket);
+        }
+        Ran::Done
+    }
+
+    /// Somebody wants the client to wait no longer.
+    #[cold]
+    pub(super) fn unblock(&mut self, header: &RequestHeader) -> Ran {
+        self.core.is_uncommitted = true;
+        let parked = self
+            .core
+            .waiters
+            .of_client(self.place.link, header.connection);
+        let meant = (header.generation, header.sequence);
+        let Some(parked) = parked
+            .filter(|parked| (parked.request.generation, parked.request.sequence) == meant)
+            .cloned()
+        else {
+            return Ran::Done;
+        };
+        self.core.unpark(parked.ticket);
+        let error = (header.part != 0).then_some(CommandError::Unblocked);
+        self.end_wait(&parked, reply_flags::UNBLOCKED, error)
+    }
+
+    /// Answers a parked command that gets nothing.
+    pub(super) fn end_wait(
+        &mut self,
+        parked: &Parked,
+        flags: u8,
+        error: Option<CommandError>,
+    ) -> Ran {
+        self.core.tally.count(parked.command, error.is_some());
+        let mut reply = Vec::new();
+        let is_resp3 = parked.request.flags & flags::RESP3 != 0;
+        let mut writer = ReplyWriter::to_vec(&mut reply, is_resp3);
+        match error {
+            Some(error) => writer.error(&error),
+            None => writer.null_array(),
+        }
+        self.push(&parked.request, flags, &reply)
+    }
+
+    /// Sends a reply that is there already.
+    fn push(&mut self, request: &RequestHeader, flags: u8, bytes: &[u8]) -> Ran {
+        if request.flags & flags::DISCARD != 0 {
+            return Ran::Done;
+        }
+        match self.replies.push(request, flags, bytes) {
+            Placed::InRing => Ran::Done,
+            Placed::Waiting => Ran::Held { wrote: false },
+        }
+    }
+
+    /// A commit line behind this frame.
+    #[inline]
+    fn commit_behind(&mut self) {
+        let request_position = self.place.request_position + self.len;
+        let behind = Place {
+            request_position,
+            ..self.place
+        };
+        self.core.commit(behind, self.replies.position());
+    }
+
+    #[inline]
+    fn execute(
+        &mut self,
+        request: &RequestHeader,
+        command: StorageCommand,
+        body: &[u8],
+        hash: Option<u64>,
+    ) -> Executed {
+        let is_resp3 = request.flags & flags::RESP3 != 0;
+        let reply = if request.flags & flags::DISCARD == 0 {
+            self.replies.writer(request, is_resp3)
+        } else {
+            self.core.unwanted.clear();
+            ReplyWriter::to_vec(&mut self.core.unwanted, is_resp3)
+        };
+        self.core
+            .engine
+            .execute(request, command, body, hash, self.core.now, reply)
+    }
+
+    #[inline]
+    fn finish(
+        &mut self,
+        request: &RequestHeader,
+        command: StorageCommand,
+        executed: Executed,
+    ) -> Placed {
+        self.core.tally.count(command, executed.is_error);
+        if let Some(sleep) = self.core.engine.effects.sleep.take() {
+            stop_for(sleep);
+        }
+        if request.flags & flags::DISCARD != 0 {
+            return Placed::InRing;
+        }
+        self.replies.finish(executed.reply_len, executed.is_spilled)
+    }
+
+    /// Answers with an error without running anything.
+    #[cold]
+    fn refuse(&mut self, request: &RequestHeader, error: &CommandError) -> Ran {
+        self.core.is_uncommitted = true;
+        if request.flags & flags::DISCARD != 0 {
+            return Ran::Done;
+        }
+        let mut reply = self
+            .replies
+            .writer(request, request.flags & flags::RESP3 != 0);
+        reply.error(error);
+        let (len, is_spilled) = (reply.len(), reply.is_spilled());
+        match self.replies.finish(len, is_spilled) {
+            Placed::InRing => Ran::Done,
+            Placed::Waiting => Ran::Held { wrote: false },
+        }
+    }
+
+    pub(super) fn notify(&mut self, request: &RequestHeader, kind: ReplyKind) -> Ran {
+        self.core.is_uncommitted = true;
+        self.replies.notify(request, kind);
+        Ran::Done
+    }
+
+    /// Takes a part of a request; the last one runs the whole.
+    pub(super) fn assemble(
+        &mut self,
+        assembly: &mut Assembly,
+        header: &RequestHeader,
+        body: &[u8],
+    ) -> Result<Ran, LinkError> {
+        if header.flags & flags::EXECUTED != 0 {
+            // `part` of a piece is its place in the request; the reply needs the request's own part.
+            let request = RequestHeader {
+                part: u32::from(header.slot),
+                ..*header
+            };
+            return Ok(self.refuse(&request, &CommandError::OutcomeUnknown));
+        }
+        match assembly.accept(header, body) {
+            Assembled::Nothing => {
+                self.core.is_uncommitted = true;
+                Ok(Ran::Done)
+            }
+            Assembled::Again => Ok(self.notify(header, ReplyKind::Again)),
+            Assembled::Whole(frame) => {
+                let whole = RequestHeader::decode(&frame)?;
+                let body = frame
+                    .get(REQUEST_HEADER_BYTES..whole.len as usize)
+                    .unwrap_or(&[]);
+                Ok(self.run(&whole, body, None))
+            }
+        }
+    }
+}
+
+/// DEBUG SLEEP: the shard thread stops, as the reference does.
+fn stop_for(time: Duration) {
+    std::thread::sleep(time);
+}
