@@ -142,6 +142,17 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
     (value != 0.0 && value.is_finite()).then_some(sign * value)
 }
 
+/// Reads the end of a range of scores as Redis reads it: decimal or infinity, nothing being 0; what is
+/// too large is infinite and what is too small is 0. `None` for anything else.
+#[must_use]
+pub fn parse_score_bound(text: &[u8]) -> Option<f64> {
+    if text.is_empty() {
+        return Some(0.0);
+    }
+    let value = std::str::from_utf8(text).ok()?.parse::<f64>().ok()?;
+    (!value.is_nan()).then_some(value)
+}
+
 /// `mantissa` times two to the power of `exponent`, which is exact.
 fn from_parts(mantissa: u64, exponent: i32) -> f64 {
     let shift = mantissa.leading_zeros() as i32 - 11;
@@ -215,6 +226,27 @@ mod tests {
             "1_0",
         ] {
             assert_eq!(parse_f64(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_ends_a_range_of_scores() {
+        for (text, want) in [
+            ("", 0.0),
+            ("+5.", 5.0),
+            (".5", 0.5),
+            ("1e400", f64::INFINITY),
+            ("-1e400", f64::NEG_INFINITY),
+            ("1e-400", 0.0),
+            ("inFinity", f64::INFINITY),
+            ("-inf", f64::NEG_INFINITY),
+        ] {
+            assert_eq!(parse_score_bound(text.as_bytes()), Some(want), "{text}");
+        }
+        for text in [
+            " 1", "1 ", "nan", "-nan", "nan(abc)", "1e", "e5", ".", "-", "0x1", "infin", "((1",
+        ] {
+            assert_eq!(parse_score_bound(text.as_bytes()), None, "{text}");
         }
     }
 
