@@ -54,7 +54,7 @@ impl DoubleText {
             self.put(b"inf");
         } else if value == 0.0 {
             self.put(b"0");
-        } else if value.abs() < WHOLE_LIMIT && value.trunc() == value {
+        } else if value.abs() <= WHOLE_LIMIT && value.trunc() == value {
             self.put(itoa::Buffer::new().format(value.abs() as u64).as_bytes());
         } else {
             self.layout(&digits(value.abs()));
@@ -107,7 +107,7 @@ impl DoubleText {
     }
 }
 
-/// Whole numbers below this are printed as integers, whatever their digits: half of 2^63.
+/// Whole numbers up to this are printed as integers, whatever their digits: half of 2^63.
 const WHOLE_LIMIT: f64 = 4_611_686_018_427_387_904.0;
 
 /// Reads a float as Redis reads scores: all of the text, decimal or hexadecimal, or infinity; `None`
@@ -191,6 +191,8 @@ mod tests {
             (5.046014, "5.0460140000000004"),
             (-76.2362e19, "-762361999999999900000"),
             (1e5, "100000"),
+            (4_611_686_018_427_387_904.0, "4611686018427387904"),
+            (-4_611_686_018_427_388_928.0, "-4611686018427389000"),
             (1e-5, "0.00001"),
             (1e-310, "1e-310"),
             (5e-324, "5e-324"),
