@@ -35,6 +35,15 @@ mod sets {
         encoding, sadd, sinter, sismember, smove, spop, sscan, sunion);
 }
 
+mod sorted_sets {
+    harness::transcripts!("tests/commands/sorted_sets":
+        encoding, zadd, zpopmin, zrandmember, zrange, zrange_skiplist, zrem, zscore, zunion);
+}
+
+mod places {
+    harness::transcripts!("tests/commands/places": geoadd, georadius, geosearch);
+}
+
 mod streams {
     harness::transcripts!("tests/commands/streams":
         xack, xadd, xautoclaim, xclaim, xdel, xgroup, xinfo, xlen, xpending, xrange, xread, xreadgroup, xsetid, xtrim);

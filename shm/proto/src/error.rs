@@ -47,6 +47,10 @@ macro_rules! fixed_errors {
             AttributeCharacters(Box<[u8]>),
             /// `HELLO 3 foo`.
             HelloOption(Box<[u8]>),
+            /// `ZUNION 0 k`; `name` in lower case.
+            NoInputKey { name: &'static str },
+            /// `GEOSEARCH` without one of `words`, which say the same thing; `name` in lower case.
+            ExactlyOne { words: &'static str, name: &'static str },
             /// Part of the system that answers for the command is gone; `what` names it.
             Unavailable { what: &'static str },
             /// A whole line made by its owner, first word included.
@@ -128,6 +132,15 @@ fixed_errors! {
     NumkeysTooLarge = "ERR Number of keys can't be greater than number of args";
     LimitNegative = "ERR LIMIT can't be negative";
     // --- sorted sets
+    ScoreRange = "ERR min or max is not a float";
+    LexRange = "ERR min or max not valid string range item";
+    XxAndNx = "ERR XX and NX options at the same time are not compatible";
+    GtLtAndNx = "ERR GT, LT, and/or NX options at the same time are not compatible";
+    IncrOfOnePair = "ERR INCR option supports a single increment-element pair";
+    ScoreNaN = "ERR resulting score is not a number (NaN)";
+    RangeLimit = "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX";
+    RangeLexScores = "ERR syntax error, WITHSCORES not supported in combination with BYLEX";
+    WeightNotFloat = "ERR weight value is not a float";
     // --- streams
     StreamId = "ERR Invalid stream ID specified as stream command argument";
     StreamIdZero = "ERR The ID specified in XADD must be greater than 0-0";
@@ -166,6 +179,17 @@ fixed_errors! {
     XautoclaimCount = "ERR COUNT must be > 0";
     XautoclaimMemory = "ERR Insufficient memory, failed allocating transient memory, COUNT too high.";
     // --- places
+    GeoUnit = "ERR unsupported unit provided. please use M, KM, FT, MI";
+    GeoRadius = "ERR need numeric radius";
+    GeoRadiusNegative = "ERR radius cannot be negative";
+    GeoWidth = "ERR need numeric width";
+    GeoHeight = "ERR need numeric height";
+    GeoBoxNegative = "ERR height or width cannot be negative";
+    GeoMember = "ERR could not decode requested zset member";
+    GeoCount = "ERR COUNT must be > 0";
+    GeoAny = "ERR the ANY argument requires COUNT argument";
+    GeoSearchStoreShows = "ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH and WITHCOORD options";
+    GeoRadiusStoreShows = "ERR STORE option in GEORADIUS is not compatible with WITHDIST, WITHHASH and WITHCOORD options";
     // --- HyperLogLogs
     // --- generic
     OutOfRange = "ERR value is out of range";
@@ -311,6 +335,17 @@ impl CommandError {
                     b"' command",
                 ]);
             }
+            Self::NoInputKey { name } => parts(&[
+                b"ERR at least 1 input key is needed for '",
+                name.as_bytes(),
+                b"' command",
+            ]),
+            Self::ExactlyOne { words, name } => parts(&[
+                b"ERR exactly one of ",
+                words.as_bytes(),
+                b" can be specified for ",
+                name.as_bytes(),
+            ]),
             Self::UnsupportedOption(option) => parts(&[b"ERR Unsupported option ", option]),
             Self::UnknownArgument(word) => parts(&[b"ERR unknown argument: ", word]),
             Self::UnknownClientType(name) => parts(&[b"ERR Unknown client type '", name, b"'"]),

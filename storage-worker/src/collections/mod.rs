@@ -14,6 +14,8 @@
 //!   ordered                  a tree of small records, by key and in order
 //!   blob, owned              a string as an object of its own; a structure that no key has yet
 //!   stream                   entries by id, in listpacks, and groups of consumers
+//!   geohash                  points on the globe as numbers
+//!   partial_sort             some places of a sorted order
 //!   bit_field, bit_ops,      what the bitmap and string groups do to the bytes of a string
 //!   subsequence
 //! ```
@@ -29,6 +31,7 @@ mod blob;
     reason = "the bytes of a buffer are raw memory of the arena (B1 to B3)"
 )]
 mod buffer;
+pub mod geohash;
 pub mod hash;
 pub mod intset;
 #[expect(unsafe_code, reason = "a list is freed by its address")]
@@ -42,6 +45,7 @@ pub mod ordered;
     reason = "an owned structure is known by its address (N1)"
 )]
 mod owned;
+mod partial_sort;
 #[expect(
     unsafe_code,
     reason = "a table is an object of the arena, taken and given back by hand (T1)"
@@ -64,6 +68,7 @@ use std::ptr::NonNull;
 
 pub use buffer::Buffer;
 pub use owned::Owned;
+pub use partial_sort::partial_sort;
 pub use splice::Splice;
 
 /// A string: as a value of its own, or as an element of a collection.

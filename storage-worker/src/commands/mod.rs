@@ -11,6 +11,7 @@
 mod bitmap;
 mod element_scan;
 mod expire;
+mod geo;
 mod hash;
 mod internal;
 mod keyspace;
@@ -18,6 +19,7 @@ mod list;
 mod object;
 mod server;
 mod set;
+mod sorted_set;
 mod stream;
 mod string;
 

@@ -54,7 +54,7 @@ impl DoubleText {
             self.put(b"inf");
         } else if value == 0.0 {
             self.put(b"0");
-        } else if value.abs() < WHOLE_LIMIT && value.trunc() == value {
+        } else if value.abs() <= WHOLE_LIMIT && value.trunc() == value {
             self.put(itoa::Buffer::new().format(value.abs() as u64).as_bytes());
         } else {
             self.layout(&digits(value.abs()));
@@ -107,7 +107,7 @@ impl DoubleText {
     }
 }
 
-/// Whole numbers below this are printed as integers, whatever their digits: half of 2^63.
+/// Whole numbers up to this are printed as integers, whatever their digits: half of 2^63.
 const WHOLE_LIMIT: f64 = 4_611_686_018_427_387_904.0;
 
 /// Reads a float as Redis reads scores: all of the text, decimal or hexadecimal, or infinity; `None`
@@ -140,6 +140,17 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
         }
     };
     (value != 0.0 && value.is_finite()).then_some(sign * value)
+}
+
+/// Reads the end of a range of scores as Redis reads it: decimal or infinity, nothing being 0; what is
+/// too large is infinite and what is too small is 0. `None` for anything else.
+#[must_use]
+pub fn parse_score_bound(text: &[u8]) -> Option<f64> {
+    if text.is_empty() {
+        return Some(0.0);
+    }
+    let value = std::str::from_utf8(text).ok()?.parse::<f64>().ok()?;
+    (!value.is_nan()).then_some(value)
 }
 
 /// `mantissa` times two to the power of `exponent`, which is exact.
@@ -180,6 +191,8 @@ mod tests {
             (5.046014, "5.0460140000000004"),
             (-76.2362e19, "-762361999999999900000"),
             (1e5, "100000"),
+            (4_611_686_018_427_387_904.0, "4611686018427387904"),
+            (-4_611_686_018_427_388_928.0, "-4611686018427389000"),
             (1e-5, "0.00001"),
             (1e-310, "1e-310"),
             (5e-324, "5e-324"),
@@ -215,6 +228,27 @@ mod tests {
             "1_0",
         ] {
             assert_eq!(parse_f64(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_ends_a_range_of_scores() {
+        for (text, want) in [
+            ("", 0.0),
+            ("+5.", 5.0),
+            (".5", 0.5),
+            ("1e400", f64::INFINITY),
+            ("-1e400", f64::NEG_INFINITY),
+            ("1e-400", 0.0),
+            ("inFinity", f64::INFINITY),
+            ("-inf", f64::NEG_INFINITY),
+        ] {
+            assert_eq!(parse_score_bound(text.as_bytes()), Some(want), "{text}");
+        }
+        for text in [
+            " 1", "1 ", "nan", "-nan", "nan(abc)", "1e", "e5", ".", "-", "0x1", "infin", "((1",
+        ] {
+            assert_eq!(parse_score_bound(text.as_bytes()), None, "{text}");
         }
     }
 

@@ -16,7 +16,7 @@ mod long_double;
 mod round;
 mod scan;
 
-pub use double::{DoubleText, parse_f64};
+pub use double::{DoubleText, parse_f64, parse_score_bound};
 pub use long_double::LongDouble;
 
 /// The integer that `text` is the canonical decimal form of: no sign but `-`, no leading zero, no

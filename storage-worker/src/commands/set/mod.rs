@@ -24,3 +24,4 @@ pub(crate) use algebra::{sdiff, sdiffstore, sinter, sintercard, sinterstore, sun
 pub(crate) use edit::{sadd, smove, srem};
 pub(crate) use random::{spop, srandmember};
 pub(crate) use read::{scard, sismember, smembers, smismember, sscan};
+pub(crate) use value::SetRef;
