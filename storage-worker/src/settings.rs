@@ -20,12 +20,6 @@ pub struct EngineSettings {
     pub flush_is_lazy: bool,
     /// `lazyfree-lazy-user-del`: DEL works as UNLINK.
     pub del_is_lazy: bool,
-    /// `set-max-intset-entries`: more integers are a table.
-    pub set_integers_packed: usize,
-    /// `set-max-listpack-entries`: a set with more members is a table.
-    pub set_members_packed: usize,
-    /// `set-max-listpack-value`: a set with a longer member is a table.
-    pub set_bytes_packed: usize,
     /// `list-max-listpack-size`.
     pub list_fill: Fill,
     /// `list-compress-depth`.
@@ -33,19 +27,25 @@ pub struct EngineSettings {
     /// `DEBUG QUICKLIST-PACKED-THRESHOLD`: elements of so many bytes get a node of their own; 0: as
     /// `list_fill` says.
     pub list_plain_from: u32,
-    /// How large hashes, sorted sets, nodes of streams and HyperLogLogs may be in their packed form.
+    /// How large hashes, sets, sorted sets, nodes of streams and HyperLogLogs may be in their packed form.
     pub limits: Limits,
     /// `DEBUG SET-ACTIVE-EXPIRE`: whether expired keys are removed in the background.
     pub active_expire: bool,
 }
 
-/// From which size on hashes, sorted sets, streams and HyperLogLogs are kept in other forms.
+/// From which size on hashes, sets, sorted sets, streams and HyperLogLogs are kept in other forms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// `hash-max-listpack-entries`: fields of a packed hash.
     pub hash_entries: usize,
     /// `hash-max-listpack-value`: bytes of a name or value in it.
     pub hash_value_bytes: usize,
+    /// `set-max-intset-entries`: members of a set of integers.
+    pub set_integers: usize,
+    /// `set-max-listpack-entries`: members of a packed set.
+    pub set_entries: usize,
+    /// `set-max-listpack-value`: bytes of a member in it.
+    pub set_value_bytes: usize,
     /// `zset-max-listpack-entries`: members of a packed sorted set.
     pub sorted_set_entries: usize,
     /// `zset-max-listpack-value`: bytes of a member in it.
@@ -67,6 +67,9 @@ impl Limits {
         Self {
             hash_entries: bytes(settings.hash_max_listpack_entries()),
             hash_value_bytes: bytes(settings.hash_max_listpack_value()),
+            set_integers: bytes(settings.set_max_intset_entries()),
+            set_entries: bytes(settings.set_max_listpack_entries()),
+            set_value_bytes: bytes(settings.set_max_listpack_value()),
             sorted_set_entries: bytes(settings.zset_max_listpack_entries()),
             sorted_set_value_bytes: bytes(settings.zset_max_listpack_value()),
             hyperloglog_sparse_bytes: bytes(settings.hll_sparse_max_bytes()),
@@ -97,10 +100,6 @@ impl EngineSettings {
         );
         self.flush_is_lazy = settings.lazyfree_lazy_user_flush();
         self.del_is_lazy = settings.lazyfree_lazy_user_del();
-        let size = |value: i64| usize::try_from(value).unwrap_or(usize::MAX);
-        self.set_integers_packed = size(settings.set_max_intset_entries());
-        self.set_members_packed = size(settings.set_max_listpack_entries());
-        self.set_bytes_packed = size(settings.set_max_listpack_value());
         self.list_fill = Fill::new(settings.list_max_listpack_size());
         // More nodes than that no list can have.
         self.list_compress_depth = u32::try_from(settings.list_compress_depth()).unwrap_or(0);
@@ -116,9 +115,6 @@ impl EngineSettings {
             policy_is_lfu: false,
             flush_is_lazy: false,
             del_is_lazy: false,
-            set_integers_packed: 0,
-            set_members_packed: 0,
-            set_bytes_packed: 0,
             list_fill: Fill::default(),
             list_compress_depth: 0,
             list_plain_from: 0,

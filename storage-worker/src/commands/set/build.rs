@@ -39,10 +39,11 @@ impl Limits {
     const INTSET_MAX: usize = 1 << 30;
 
     pub(crate) fn of(ctx: &Context<'_>) -> Limits {
+        let limits = &ctx.settings.limits;
         Limits {
-            intset: ctx.settings.set_integers_packed.min(Self::INTSET_MAX),
-            listpack: ctx.settings.set_members_packed,
-            value: ctx.settings.set_bytes_packed,
+            intset: limits.set_integers.min(Self::INTSET_MAX),
+            listpack: limits.set_entries,
+            value: limits.set_value_bytes,
             seed: ctx.hash_seed,
         }
     }
