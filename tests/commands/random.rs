@@ -183,7 +183,7 @@ const SET_SHAPES: [&str; 40] = [
     "COPY S S REPLACE",
 ];
 
-const STRING_SHAPES: [&str; 74] = [
+const STRING_SHAPES: [&str; 77] = [
     "SET k v",
     "SET k v",
     "SET k v NX",
@@ -241,6 +241,9 @@ const STRING_SHAPES: [&str; 74] = [
     "BITFIELD_RO k GET u63 o",
     "DEL k*",
     "UNLINK k*",
+    "PFADD k v v",
+    "PFCOUNT k",
+    "MOVE k n",
     "EXISTS k*",
     "TOUCH k*",
     "TYPE k",

@@ -30,6 +30,7 @@ mod blob;
 )]
 mod buffer;
 pub mod hash;
+pub mod hyperloglog;
 pub mod intset;
 #[expect(unsafe_code, reason = "a list is freed by its address")]
 pub mod list;

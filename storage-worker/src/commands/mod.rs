@@ -12,6 +12,7 @@ mod bitmap;
 mod element_scan;
 mod expire;
 mod hash;
+mod hyperloglog;
 mod internal;
 mod keyspace;
 mod object;
