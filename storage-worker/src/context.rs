@@ -34,6 +34,8 @@ pub struct Effects {
     pub purge: bool,
     /// Wait, or let those go on that wait (`blocking`).
     pub waking: Waking,
+    /// The number of keys of another database than the connection's may have changed.
+    pub counts_elsewhere: bool,
     /// Changes since somebody looked, counted as Redis counts them (`rdb_changes_since_last_save`).
     pub changes: u64,
 }

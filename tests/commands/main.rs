@@ -26,8 +26,12 @@ mod lists {
 
 mod keys {
     harness::transcripts!("tests/commands/keys":
-        copy, del, exists, expire, expiry_upkeep, flush, keys, memory, object, rename, scan, select, ttl, type_,
-        wait);
+        copy, del, exists, expire, expiry_upkeep, flush, keys, memory, move_, object, rename, scan, select,
+        swapdb, ttl, type_, wait);
+}
+
+mod hyperloglogs {
+    harness::transcripts!("tests/commands/hyperloglogs": pfadd, pfcount, pfdebug, pfmerge);
 }
 
 mod sets {

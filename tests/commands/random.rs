@@ -220,7 +220,7 @@ const LIST_SHAPES: [&str; 30] = [
     "COPY L L REPLACE",
 ];
 
-const STRING_SHAPES: [&str; 74] = [
+const STRING_SHAPES: [&str; 77] = [
     "SET k v",
     "SET k v",
     "SET k v NX",
@@ -278,6 +278,9 @@ const STRING_SHAPES: [&str; 74] = [
     "BITFIELD_RO k GET u63 o",
     "DEL k*",
     "UNLINK k*",
+    "PFADD k v v",
+    "PFCOUNT k",
+    "MOVE k n",
     "EXISTS k*",
     "TOUCH k*",
     "TYPE k",

@@ -191,12 +191,19 @@ fixed_errors! {
     GeoSearchStoreShows = "ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH and WITHCOORD options";
     GeoRadiusStoreShows = "ERR STORE option in GEORADIUS is not compatible with WITHDIST, WITHHASH and WITHCOORD options";
     // --- HyperLogLogs
+    NotHyperLogLog = "WRONGTYPE Key is not a valid HyperLogLog string value.";
+    CorruptHyperLogLog = "INVALIDOBJ Corrupted HLL object detected";
+    HyperLogLogNotSparse = "ERR HLL encoding is not sparse";
+    NotOnOrOff = "ERR Argument must be ON or OFF";
+    NoSuchKeyHere = "ERR The specified key does not exist";
     // --- generic
     OutOfRange = "ERR value is out of range";
     NotInSymmetricRange = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
     ScoresNotNumbers = "ERR One or more scores can't be converted into double";
     InvalidCursor = "ERR invalid cursor";
     NoValuesOutsideHscan = "ERR NOVALUES option can only be used in HSCAN";
+    FirstDatabase = "ERR invalid first DB index";
+    SecondDatabase = "ERR invalid second DB index";
     DatabaseOutOfRange = "ERR DB index is out of range";
     NoFrequency = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.";
     NoIdleTime = "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.";

@@ -33,6 +33,7 @@ mod blob;
 mod buffer;
 pub mod geohash;
 pub mod hash;
+pub mod hyperloglog;
 pub mod intset;
 #[expect(unsafe_code, reason = "a list is freed by its address")]
 pub mod list;

@@ -13,6 +13,7 @@ mod element_scan;
 mod expire;
 mod geo;
 mod hash;
+mod hyperloglog;
 mod internal;
 mod keyspace;
 mod list;

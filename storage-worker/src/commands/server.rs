@@ -14,6 +14,7 @@ pub(crate) fn flushall(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let keys = (0..ctx.settings.databases).map(|db| ctx.keyspace.len(db));
     let count = keys.sum();
     ctx.keyspace.flush_all(is_lazy);
+    ctx.effects.counts_elsewhere = true;
     ctx.changed(count);
     ctx.reply.ok();
     Ok(())
@@ -25,6 +26,28 @@ pub(crate) fn flushdb(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let count = ctx.keyspace.len(ctx.db);
     ctx.keyspace.flush_db(ctx.db, is_lazy);
     ctx.changed(count);
+    ctx.reply.ok();
+    Ok(())
+}
+
+/// SWAPDB index1 index2
+pub(crate) fn swapdb(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    let number = |position, error: CommandError| {
+        let number = parse_i64(args.get(position)).and_then(|number| i32::try_from(number).ok());
+        number.ok_or(error)
+    };
+    let one = number(1, CommandError::FirstDatabase)?;
+    let other = number(2, CommandError::SecondDatabase)?;
+    let known = |number: i32| {
+        u16::try_from(number)
+            .ok()
+            .filter(|number| *number < ctx.settings.databases)
+            .ok_or(CommandError::DatabaseOutOfRange)
+    };
+    let (one, other) = (known(one)?, known(other)?);
+    ctx.keyspace.swap(one, other);
+    ctx.effects.counts_elsewhere = true;
+    ctx.changed(1);
     ctx.reply.ok();
     Ok(())
 }

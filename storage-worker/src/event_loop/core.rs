@@ -132,6 +132,9 @@ impl Core {
     #[inline]
     pub(crate) fn note_change(&mut self, db: u16) {
         self.changed |= 1 << (db % 64);
+        if std::mem::take(&mut self.engine.effects.counts_elsewhere) {
+            self.changed = u64::MAX;
+        }
     }
 
     /// Writes the counts of the batch to the page, before its replies become visible: who has a

@@ -206,6 +206,19 @@ impl Keyspace {
         change(Entry::new(place.element()).bytes_mut())
     }
 
+    /// As [`Keyspace::string_mut`] within a command that only reads: brackets the change itself.
+    pub fn string_mut_while_reading<R>(
+        &mut self,
+        key: &Key<'_>,
+        length: usize,
+        change: impl FnOnce(&mut [u8]) -> R,
+    ) -> R {
+        self.hook.begin_write(key.db, key.slot);
+        let result = self.string_mut(key, length, change);
+        self.hook.end_write();
+        result
+    }
+
     /// Turns a number into its text; marks a short string as modified. Returns the length.
     fn make_raw(&mut self, db: u16, place: Place) -> usize {
         let entry = Entry::new(place.element());

@@ -129,10 +129,28 @@ pub(crate) fn copy(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         is_present && (replaces || ctx.keyspace.find(&to, ctx.now, Access::Write).is_none());
     if is_copied {
         ctx.keyspace.copy(&from, &to);
+        ctx.effects.counts_elsewhere |= db != ctx.db;
         ctx.changed(1);
         ctx.signal_ready(&to);
     }
     ctx.reply.int(i64::from(is_copied));
+    Ok(())
+}
+
+/// MOVE key db
+pub(crate) fn move_key(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
+    let db = database(args.get(2), ctx.settings.databases)?;
+    if db == ctx.db {
+        return Err(CommandError::SameObject);
+    }
+    let (from, to) = (ctx.first_key(args), ctx.key_in(db, args.get(1)));
+    let is_moved = ctx.keyspace.find(&from, ctx.now, Access::Write).is_some()
+        && ctx.keyspace.find(&to, ctx.now, Access::Write).is_none();
+    if is_moved {
+        rename_key(ctx, &from, &to);
+        ctx.effects.counts_elsewhere = true;
+    }
+    ctx.reply.int(i64::from(is_moved));
     Ok(())
 }
 

@@ -5,5 +5,7 @@
 mod keys;
 mod walk;
 
-pub(crate) use keys::{copy, del, exists, randomkey, rename, renamenx, touch, type_of, unlink};
+pub(crate) use keys::{
+    copy, del, exists, move_key, randomkey, rename, renamenx, touch, type_of, unlink,
+};
 pub(crate) use walk::{keys, scan};

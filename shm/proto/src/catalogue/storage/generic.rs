@@ -103,6 +103,10 @@ macro_rules! generic_rows {
                 .tips(&["request_policy:all_shards", "nondeterministic_output_order"])
                 .categories(super::category::DANGEROUS | super::category::KEYSPACE))
             => keyspace::keys;
+        /// Moves a key to another database.
+        Move           ("move", 3, WRITE | FAST, one(RW | ACCESS | UPDATE), Owner,
+            docs(Generic, "1.0.0", "O(1)", &[key("key"), int("db")]))
+            => keyspace::move_key;
         /// Returns how a value is kept in memory.
         ObjectEncoding ("object|encoding", 3, READONLY, at(2, RO), Owner,
             docs(Generic, "2.2.3", "O(1)", KEY).tips(&["nondeterministic_output"]))

@@ -42,5 +42,10 @@ macro_rules! server_rows {
         MemoryUsage    ("memory|usage", -3, READONLY, at(2, RO), Owner,
             docs(Server, "4.0.0", "O(N) with N the number of samples", &[key("key"), int("count").token("SAMPLES").optional()]))
             => object::memory_usage;
+        /// Exchanges two databases.
+        SwapDb         ("swapdb", 3, WRITE | FAST, none(), Every(Merge::AllOk),
+            docs(Server, "4.0.0", "O(N) with N the number of clients that watch or wait for keys of both", &[int("index1"), int("index2")])
+                .categories(super::category::KEYSPACE | super::category::DANGEROUS))
+            => server::swapdb;
     }};
 }
