@@ -4,8 +4,10 @@
 //! one. Not here: malformed requests (`protocol`), the death of a process (`recovery`).
 
 mod eviction;
+mod fields;
 mod members;
 mod random;
+mod random_hashes;
 mod random_streams;
 mod scan;
 
@@ -32,6 +34,12 @@ mod keys {
 
 mod hyperloglogs {
     harness::transcripts!("tests/commands/hyperloglogs": pfadd, pfcount, pfdebug, pfmerge);
+}
+
+mod hashes {
+    harness::transcripts!("tests/commands/hashes":
+        encoding, field_expiry, hdel, hexpire, hget, hgetall, hgetdel, hgetex, hincrby, hincrbyfloat, hpersist,
+        hrandfield, hscan, hset, hsetex, httl);
 }
 
 mod sets {

@@ -303,14 +303,19 @@ const STRING_SHAPES: [&str; 77] = [
 fn draw(random: &mut Random) -> Vec<String> {
     let shapes = SHAPES[random.below(SHAPES.len())];
     let shape = random.pick(shapes);
+    let moves = shape.starts_with("RENAME") || shape.starts_with("COPY");
     let mut args = Vec::new();
     for word in shape.split(' ') {
         match word {
-            "l" if random.below(30) == 0 => args.push(random.pick(&KEYS).to_owned()),
             "l" | "L" => args.push(random.pick(&LIST_KEYS).to_owned()),
             "i" => args.push(random.pick(&INDEXES).to_owned()),
             "e" => args.push(random.pick(&["LEFT", "RIGHT"]).to_owned()),
             "v*" => (0..=random.below(4)).for_each(|_| args.push(random.pick(&VALUES).to_owned())),
+            // Collections cannot move to another worker yet.
+            "k" if random.below(40) == 0 && !moves => {
+                let others = [&SET_KEYS[..], &LIST_KEYS].concat();
+                args.push(random.pick(&others).to_owned());
+            }
             "k" => args.push(random.pick(&KEYS).to_owned()),
             "v" => args.push(random.pick(&VALUES).to_owned()),
             "n" => args.push(random.pick(&NUMBERS).to_owned()),
@@ -318,7 +323,6 @@ fn draw(random: &mut Random) -> Vec<String> {
             "t" => args.push(random.pick(&TIMES).to_owned()),
             "x" => args.push(random.pick(&NO_TIMES).to_owned()),
             "f" => args.push(random.pick(&FLOATS).to_owned()),
-            "s" if random.below(12) == 0 => args.push(random.pick(&KEYS).to_owned()),
             "s" | "S" => args.push(random.pick(&SET_KEYS).to_owned()),
             "S*" => {
                 (0..=random.below(4)).for_each(|_| args.push(random.pick(&SET_KEYS).to_owned()));
@@ -339,14 +343,13 @@ fn draw(random: &mut Random) -> Vec<String> {
     // Now and then an argument too many or too few.
     match random.below(60) {
         // It may be a key, which then has to live where the others do.
-        0 => args.push(
-            if shape.contains("S*") {
-                "{s}more"
-            } else {
-                "more"
-            }
-            .into(),
-        ),
+        0 => args.push(if shape.contains("S*") {
+            "{s}more".to_owned()
+        } else if shape.starts_with("PFCOUNT") {
+            args[1].clone()
+        } else {
+            "more".to_owned()
+        }),
         // Without its count a draw is a matter of chance.
         1 if args.len() > 1 && !["SPOP", "SRANDMEMBER"].contains(&args[0].as_str()) => {
             args.pop();

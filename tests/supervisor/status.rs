@@ -124,6 +124,8 @@ fn an_idle_system_hardly_uses_the_processor() {
     let before = used();
     harness::pause(Duration::from_secs(5));
     let spent = used() - before;
-    // One percent of a core is 50 ms; the system counts in steps of 10 ms per process.
-    assert!(spent <= Duration::from_millis(50), "{spent:?} in 5 s");
+    // One percent of a core is 50 ms; the system counts in steps of 10 ms per process. A debug build does the same
+    // little work in about twice the time.
+    let limit = Duration::from_millis(if cfg!(debug_assertions) { 100 } else { 50 });
+    assert!(spent <= limit, "{spent:?} in 5 s");
 }

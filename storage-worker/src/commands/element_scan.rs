@@ -1,4 +1,4 @@
-//! What SSCAN and ZSCAN have in common: their options.
+//! What HSCAN, SSCAN and ZSCAN have in common: their options.
 
 use crate::commands::prelude::*;
 use proto::glob;
@@ -12,6 +12,8 @@ pub(crate) struct ScanOptions<'a> {
     pattern: Option<&'a [u8]>,
     /// About how many elements are wanted.
     pub(crate) count: usize,
+    /// Whether the fields of a hash come with their values.
+    pub(crate) with_values: bool,
 }
 
 impl<'a> ScanOptions<'a> {
@@ -19,14 +21,34 @@ impl<'a> ScanOptions<'a> {
     ///
     /// # Errors
     /// `Syntax`, `NotAnInteger`, `NoValuesOutsideHscan`: whichever word comes first.
-    pub(crate) fn parse(mut words: impl Iterator<Item = &'a [u8]>) -> Result<Self, CommandError> {
+    pub(crate) fn parse(words: impl Iterator<Item = &'a [u8]>) -> Result<Self, CommandError> {
+        Self::parse_for(words, Err(CommandError::NoValuesOutsideHscan))
+    }
+
+    /// As `parse`, for HSCAN.
+    ///
+    /// # Errors
+    /// `Syntax`, `NotAnInteger`.
+    pub(crate) fn parse_for_hash(
+        words: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<Self, CommandError> {
+        Self::parse_for(words, Ok(()))
+    }
+
+    fn parse_for(
+        mut words: impl Iterator<Item = &'a [u8]>,
+        no_values: CommandResult,
+    ) -> Result<Self, CommandError> {
         let mut options = Self {
             pattern: None,
             count: COUNT_DEFAULT,
+            with_values: true,
         };
         while let Some(word) = words.next() {
             if word.eq_ignore_ascii_case(b"NOVALUES") {
-                return Err(CommandError::NoValuesOutsideHscan);
+                no_values.clone()?;
+                options.with_values = false;
+                continue;
             }
             let value = words.next().ok_or(CommandError::Syntax)?;
             if word.eq_ignore_ascii_case(b"COUNT") {

@@ -25,7 +25,7 @@ use crate::collections::hash::{Packed, Table, form, packed};
 
 impl Keyspace {
     /// The wheel of the fields of a database, if it has one.
-    fn fields_wheel(&self, db: u16) -> Option<&mut Wheel<ExpiringFields>> {
+    fn fields_wheel(&mut self, db: u16) -> Option<&mut Wheel<ExpiringFields>> {
         let mut wheel = pointer::<Wheel<ExpiringFields>>(self.database(usize::from(db)).fields)?;
         // SAFETY: it is live, and this handle is its only user.
         Some(unsafe { wheel.as_mut() })

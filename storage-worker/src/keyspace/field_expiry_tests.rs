@@ -184,7 +184,15 @@ fn play(keyspace: &mut Keyspace, model: &mut Model, now: &mut UnixMillis, step: 
             set(keyspace, &key(db, &name), *now, &[field], at, large);
             // A key that has expired is made anew.
             model.retain(|_, (_, at)| at.is_none_or(|at| !at.has_passed(*now)));
+            let expiry = find(keyspace, &key(db, &name), *now).and_then(|found| found.expiry());
             let entry = model.entry((db, name)).or_default();
+            entry
+                .0
+                .retain(|_, at| at.is_none_or(|at| !at.has_passed(*now)));
+            // A key all of whose fields had expired may have been removed, with its expiry, or not.
+            if entry.0.is_empty() {
+                entry.1 = expiry;
+            }
             entry.0.insert(vec![field], at);
         }
         Step::Overwrite(number) => {

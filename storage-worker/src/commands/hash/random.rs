@@ -8,7 +8,7 @@
 //!
 //! All fields whose time has come are removed first, so that a draw never has to be repeated.
 
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 use super::value::HashRef;
 use crate::collections::hash::{Packed, Table};

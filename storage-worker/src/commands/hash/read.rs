@@ -15,7 +15,7 @@ pub(crate) fn hget(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
 /// HEXISTS key field
 pub(crate) fn hexists(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     look(ctx, args, |reply, value| {
-        reply.int(i64::from(value.is_some()))
+        reply.int(i64::from(value.is_some()));
     })
 }
 

@@ -6,53 +6,10 @@
 //! Oddity that is kept: for a missing key the options are not looked at.
 
 use super::value::{HashRef, is_over};
+use crate::commands::element_scan::ScanOptions;
 use crate::commands::prelude::*;
 use crate::keyspace::dictionary::Position;
-use proto::{cursor, glob};
-
-/// Fields per call unless COUNT says otherwise.
-const COUNT_DEFAULT: usize = 10;
-
-struct Options<'a> {
-    pattern: Option<&'a [u8]>,
-    count: usize,
-    with_values: bool,
-}
-
-impl<'a> Options<'a> {
-    fn parse(mut words: impl Iterator<Item = &'a [u8]>) -> Result<Self, CommandError> {
-        let mut options = Self {
-            pattern: None,
-            count: COUNT_DEFAULT,
-            with_values: true,
-        };
-        while let Some(word) = words.next() {
-            if word.eq_ignore_ascii_case(b"NOVALUES") {
-                options.with_values = false;
-                continue;
-            }
-            let value = words.next().ok_or(CommandError::Syntax)?;
-            if word.eq_ignore_ascii_case(b"COUNT") {
-                let count = integer(value)?;
-                if count < 1 {
-                    return Err(CommandError::Syntax);
-                }
-                options.count = usize::try_from(count).unwrap_or(usize::MAX);
-            } else if word.eq_ignore_ascii_case(b"MATCH") {
-                // Everything matches a lone star; not looking is faster.
-                options.pattern = (value != b"*").then_some(value);
-            } else {
-                return Err(CommandError::Syntax);
-            }
-        }
-        Ok(options)
-    }
-
-    fn accepts(&self, name: StringRef<'_>) -> bool {
-        self.pattern
-            .is_none_or(|pattern| with_bytes(name, |name| glob::matches(pattern, name, false)))
-    }
-}
+use proto::cursor;
 
 /// HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]
 pub(crate) fn hscan(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
@@ -64,13 +21,13 @@ pub(crate) fn hscan(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         ctx.reply.array(0);
         return Ok(());
     };
-    let options = Options::parse(args.iter_from(3))?;
+    let options = ScanOptions::parse_for_hash(args.iter_from(3))?;
     // The cursor stands in front of the fields but is known behind them.
     let mut found = Vec::new();
     let mut parts = ReplyWriter::to_vec(&mut found, ctx.reply.resp3());
     let mut count = 0;
     let mut visit = |name: StringRef<'_>, value: StringRef<'_>| {
-        if !options.accepts(name) {
+        if !with_bytes(name, |name| options.accept(name)) {
             return;
         }
         reply_string(&mut parts, name);

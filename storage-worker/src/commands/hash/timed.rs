@@ -85,7 +85,7 @@ pub(crate) fn hgetex(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         args.iter_from(first).for_each(|_| ctx.reply.null());
         return Ok(());
     };
-    if matches!(wanted, NewExpiry::At(_)) {
+    if wanted != NewExpiry::Keep {
         hash.become_timed();
     }
     let (mut changes, mut expired) = (0, 0);
@@ -279,23 +279,22 @@ fn write(
     let ttl = options.ttl.unwrap_or(Ttl::Clear);
     let is_past = matches!(ttl, Ttl::At(at) if at <= ctx.now);
     ctx.changed(pairs.len() as u64);
-    let mut hash = match HashMut::find(ctx.keyspace, key, ctx.now, limits)? {
+    let hash = match HashMut::find(ctx.keyspace, key, ctx.now, limits)? {
         Some(mut hash) => {
             hash.prepare(pairs.clone());
-            for (name, value) in pairs.clone() {
+            for (name, value) in pairs {
                 hash.set(name, value, ttl);
+                // One by one, so that the hash does not grow beyond its limits meanwhile.
+                if is_past {
+                    hash.remove(name);
+                }
             }
             hash
         }
         None if is_past => return Ok(()),
-        None => HashMut::create(ctx.keyspace, key, limits, pairs.clone(), ttl).0,
+        None => HashMut::create(ctx.keyspace, key, limits, pairs, ttl).0,
     };
     if let Ttl::At(_) = ttl {
-        if is_past {
-            pairs.for_each(|(name, _)| {
-                hash.remove(name);
-            });
-        }
         let next = hash.view().next_expiry();
         if !hash.finish() {
             ctx.keyspace.set_field_expiry(key, next);
