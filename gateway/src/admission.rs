@@ -58,6 +58,7 @@ impl Core {
         let Some(connection) = self.get_mut(call.index) else {
             return Flow::Stop;
         };
+        connection.last_command = spec.name;
         if !connection.facts.authenticated && !spec.flags.has(flag::NO_AUTH) {
             return self.refuse(call, spec, &CommandError::NoAuth);
         }
@@ -66,7 +67,6 @@ impl Core {
             self.set_blocked(call.index, true);
             return Flow::Retry;
         }
-        connection.last_command = spec.name;
         connection.facts.skip_this = std::mem::take(&mut connection.facts.skip_next);
         self.tally.commands += 1;
         let flow = self.dispatch(call, spec);

@@ -311,12 +311,18 @@ impl Driver {
     }
 
     fn close_closing(&mut self) {
+        if self.core.closing.is_empty() {
+            return;
+        }
         while let Some(who) = self.core.closing.pop() {
             if self.core.find_mut(who).is_some() {
                 self.sockets.remove(who.index);
                 self.core.closed(who);
             }
         }
+        // Workers hear at once whom nobody has to wait for any more.
+        self.core.serve_lanes();
+        self.core.lanes.flush();
     }
 
     /// Sets the timer to the next thing that is due. True if it is due already.

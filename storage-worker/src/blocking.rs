@@ -76,14 +76,6 @@ pub struct Waking {
     pub ready: Vec<Signal>,
 }
 
-impl Waking {
-    /// Whether the shell has something to do after this command.
-    #[inline]
-    pub fn is_asked(&self) -> bool {
-        !self.ready.is_empty() || self.block.is_some()
-    }
-}
-
 impl Context<'_> {
     /// The command waits until one of `keys` is signalled and holds a value of `kind`, or until
     /// `deadline`. Return `Ok(())` afterwards, with nothing in the reply.
@@ -107,8 +99,8 @@ impl Context<'_> {
         }))
     }
 
-    /// `key` was created, or a stream got an entry, or something that is waited for without a key
-    /// (a stream or a group of it) is gone: whoever waits for it is looked at after this command.
+    /// `key` was created, or a stream got an entry, or a group of it is gone: whoever waits for it is
+    /// looked at after this command. That a stream is removed or overwritten need not be said.
     #[inline]
     pub fn signal_ready(&mut self, key: &Key<'_>) {
         if self.effects.waking.has_waiters {
@@ -117,7 +109,7 @@ impl Context<'_> {
         }
     }
 
-    /// The same for all keys of a database.
+    /// The same for all keys of a database: it was flushed, or swapped.
     pub fn signal_database(&mut self, db: u16) {
         if self.effects.waking.has_waiters {
             self.effects.waking.ready.push(Signal::Database(db));
@@ -230,7 +222,7 @@ mod tests {
         with_context(|ctx| {
             let key = ctx.key(b"k");
             ctx.signal_ready(&key);
-            assert!(!ctx.effects.waking.is_asked());
+            assert!(ctx.effects.waking.ready.is_empty());
             ctx.effects.waking.has_waiters = true;
             ctx.signal_ready(&key);
             ctx.signal_database(7);

@@ -163,6 +163,7 @@ impl Engine {
         };
         let is_error = result.is_err();
         if let Err(error) = result {
+            context.effects.waking.block = None;
             context.reply.truncate(0);
             context.reply.error(&error);
         }

@@ -61,6 +61,10 @@ mod streams {
         xack, xadd, xautoclaim, xclaim, xdel, xgroup, xinfo, xlen, xpending, xrange, xread, xreadgroup, xsetid, xtrim);
 }
 
+mod waiting {
+    harness::transcripts!("tests/commands/waiting": lists, sorted_sets, streams);
+}
+
 mod connection {
     harness::transcripts!("tests/commands/connection": auth, blocked, client, hello, ping, quit);
 }

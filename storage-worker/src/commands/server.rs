@@ -14,6 +14,7 @@ pub(crate) fn flushall(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let keys = (0..ctx.settings.databases).map(|db| ctx.keyspace.len(db));
     let count = keys.sum();
     ctx.keyspace.flush_all(is_lazy);
+    (0..ctx.settings.databases).for_each(|db| ctx.signal_database(db));
     ctx.effects.counts_elsewhere = true;
     ctx.changed(count);
     ctx.reply.ok();
@@ -25,6 +26,7 @@ pub(crate) fn flushdb(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let is_lazy = is_lazy(ctx, args)?;
     let count = ctx.keyspace.len(ctx.db);
     ctx.keyspace.flush_db(ctx.db, is_lazy);
+    ctx.signal_database(ctx.db);
     ctx.changed(count);
     ctx.reply.ok();
     Ok(())
@@ -46,6 +48,8 @@ pub(crate) fn swapdb(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     };
     let (one, other) = (known(one)?, known(other)?);
     ctx.keyspace.swap(one, other);
+    ctx.signal_database(one);
+    ctx.signal_database(other);
     ctx.effects.counts_elsewhere = true;
     ctx.changed(1);
     ctx.reply.ok();

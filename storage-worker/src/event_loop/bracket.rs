@@ -4,9 +4,10 @@
 //! keyspace brackets the removal of a key whose time has come. Only the outermost bracket is
 //! marked in the journal.
 
+use crate::blocking::WaitKey;
 use crate::keyspace::Hook;
 use shm::Journal;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// The journal of this worker and how deep inside brackets it is.
@@ -14,6 +15,11 @@ use std::rc::Rc;
 pub(crate) struct Bracket {
     journal: Journal,
     depth: Cell<u32>,
+    /// Somebody waits for the end of a stream.
+    is_watching: Cell<bool>,
+    /// Streams that ended, as far as somebody might wait for it, and whether there are any.
+    ended: RefCell<Vec<WaitKey>>,
+    is_any_ended: Cell<bool>,
 }
 
 impl Bracket {
@@ -21,11 +27,31 @@ impl Bracket {
         Self {
             journal,
             depth: Cell::new(0),
+            is_watching: Cell::new(false),
+            ended: RefCell::default(),
+            is_any_ended: Cell::new(false),
         }
     }
 
     pub(crate) fn journal(&self) -> &Journal {
         &self.journal
+    }
+
+    /// Whether ends of streams are noted from here on.
+    pub(crate) fn watch_streams(&self, is_watching: bool) {
+        self.is_watching.set(is_watching);
+    }
+
+    /// Whether a stream that somebody might wait for has ended.
+    #[inline]
+    pub(crate) fn is_any_ended(&self) -> bool {
+        self.is_any_ended.get()
+    }
+
+    /// Those streams.
+    pub(crate) fn take_ended(&self) -> Vec<WaitKey> {
+        self.is_any_ended.set(false);
+        self.ended.take()
     }
 
     /// The arena is about to change.
@@ -64,6 +90,14 @@ impl Hook for BracketHook {
 
     fn expired(&mut self, _db: u16, _slot: u16, _key: &[u8]) {
         // Nobody listens yet: keyspace events and the log come with their own parts.
+    }
+
+    fn stream_removed(&mut self, db: u16, key: &[u8]) {
+        let bracket = &self.0;
+        if bracket.is_watching.get() {
+            bracket.ended.borrow_mut().push((db, key.into()));
+            bracket.is_any_ended.set(true);
+        }
     }
 
     fn field_expired(&mut self, _db: u16, _slot: u16, _key: &[u8], _field: &[u8]) {

@@ -262,6 +262,12 @@ impl Core {
         parked
     }
 
+    /// Whether a command has signalled to those who wait.
+    #[inline]
+    pub(crate) fn is_signalled(&self) -> bool {
+        !self.engine.effects.waking.ready.is_empty() || self.bracket.is_any_ended()
+    }
+
     /// Whether somebody's time is over.
     #[inline]
     pub(crate) fn has_overdue(&self) -> bool {
@@ -273,14 +279,14 @@ impl Core {
     /// waits for something that went by itself.
     #[inline]
     pub(crate) fn has_unserved(&self) -> bool {
-        !self.deferred.is_empty()
-            || !self.arrived.is_empty()
-            || self.engine.effects.waking.is_asked()
+        !self.deferred.is_empty() || !self.arrived.is_empty() || self.is_signalled()
     }
 
     /// Call it after any change of the waiters: commands signal only if there are some.
     pub(crate) fn note_waiters(&mut self) {
         self.engine.effects.waking.has_waiters = !self.waiters.is_empty();
+        self.bracket
+            .watch_streams(self.waiters.keys_without_key() > 0);
         let page = self.party.counters();
         let set = |counter: WorkerCounter, level: usize| page.set(counter.place(), level as u64);
         set(WorkerCounter::Waiters, self.waiters.len());

@@ -331,7 +331,7 @@ impl Link {
         let mut left = BATCH_MAX;
         while left > 0 && self.held == 0 {
             let done = self.run_ahead(core, left)?;
-            if done == 0 || core.engine.effects.waking.is_asked() {
+            if done == 0 || core.is_signalled() {
                 break;
             }
             left -= done;

@@ -75,7 +75,7 @@ impl Links {
                 }
                 Err(error) => self.drop_broken(core, at, &error),
             }
-            if core.engine.effects.waking.is_asked() {
+            if core.is_signalled() {
                 wake::serve_ready(core, &mut self.0);
             }
         }

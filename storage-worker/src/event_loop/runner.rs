@@ -96,10 +96,10 @@ impl Runner<'_> {
             return placed;
         }
         self.commit_behind();
-        if self.core.engine.effects.waking.ready.is_empty() {
-            Ran::Done
-        } else {
+        if self.core.is_signalled() {
             Ran::Wakes
+        } else {
+            Ran::Done
         }
     }
 

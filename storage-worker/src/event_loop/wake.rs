@@ -37,6 +37,9 @@ pub(super) fn serve_ready(core: &mut Core, links: &mut [Served]) {
     let mut round = std::mem::take(&mut core.deferred);
     loop {
         round.append(&mut core.engine.effects.waking.ready);
+        if core.bracket.is_any_ended() {
+            round.extend(core.bracket.take_ended().into_iter().map(Signal::Key));
+        }
         if round.is_empty() {
             return;
         }

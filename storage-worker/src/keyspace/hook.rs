@@ -12,6 +12,9 @@ pub trait Hook {
     fn end_write(&mut self);
     /// A key's time had come; it is being removed, inside a bracket.
     fn expired(&mut self, db: u16, slot: u16, key: &[u8]);
+    /// A stream is being removed or overwritten, inside a bracket, for whatever reason but a flush:
+    /// consumers of its groups may wait for it.
+    fn stream_removed(&mut self, db: u16, key: &[u8]);
     /// The time of a field of a hash had come; it is being removed, inside a bracket.
     fn field_expired(&mut self, db: u16, slot: u16, key: &[u8], field: &[u8]);
 }
@@ -24,5 +27,6 @@ impl Hook for NoHook {
     fn begin_write(&mut self, _: u16, _: u16) {}
     fn end_write(&mut self) {}
     fn expired(&mut self, _: u16, _: u16, _: &[u8]) {}
+    fn stream_removed(&mut self, _: u16, _: &[u8]) {}
     fn field_expired(&mut self, _: u16, _: u16, _: &[u8], _: &[u8]) {}
 }

@@ -6,7 +6,7 @@
 
 use super::dictionary::{Place, prefetch};
 use super::entry::Entry;
-use super::{Access, Found, Freeing, Key, Keyspace, clock};
+use super::{Access, Found, Freeing, Key, Keyspace, ValueKind, clock};
 use proto::time::UnixMillis;
 
 impl Keyspace {
@@ -138,6 +138,9 @@ impl Keyspace {
         }
         if entry.has_field_expiry() {
             self.forget_fields(db, entry);
+        }
+        if entry.kind() == ValueKind::Stream {
+            self.hook.stream_removed(db, entry.key());
         }
         self.dictionary_mut(db, slot).remove(hash, place);
         self.count_key(db, slot, false);

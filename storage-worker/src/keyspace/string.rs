@@ -9,7 +9,7 @@ use proto::time::UnixMillis;
 use super::dictionary::Place;
 use super::entry::{Content, Entry, INLINE_MAX, Outside, Storage, Value};
 use super::kind::Label;
-use super::{Key, Keyspace};
+use super::{Key, Keyspace, ValueKind};
 
 /// Up to here a growing buffer doubles; above, it grows by a quarter.
 const DOUBLING_MAX: usize = 1 << 20;
@@ -137,6 +137,9 @@ impl Keyspace {
     /// if that changes its size.
     pub(super) fn put_value(&mut self, db: u16, place: Place, value: Value<'_>) {
         let old = Entry::new(place.element());
+        if old.kind() == ValueKind::Stream {
+            self.hook.stream_removed(db, old.key());
+        }
         if matches!(old.storage(), Storage::Outside | Storage::Structure) {
             self.free_outside(old, self.lazy_free.overwritten);
         }

@@ -242,6 +242,7 @@ fn a_key_lives_through_its_last_millisecond_and_no_longer() {
         fn end_write(&mut self) {
             self.0.borrow_mut().0.push("end".to_owned());
         }
+        fn stream_removed(&mut self, _: u16, _: &[u8]) {}
         fn expired(&mut self, _: u16, _: u16, key: &[u8]) {
             self.0
                 .borrow_mut()
