@@ -25,3 +25,4 @@ pub(crate) use edit::{sadd, smove, srem};
 pub(crate) use random::{spop, srandmember};
 pub(crate) use read::{scard, sismember, smembers, smismember, sscan};
 pub(crate) use value::SetRef;
+pub(crate) use value::SetRef;
