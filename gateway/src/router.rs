@@ -17,7 +17,7 @@
 //! Cost of `Owner`: the slot of the key, one load of the slot map, one reservation, one copy.
 
 use proto::CommandError;
-use proto::catalogue::{KeySpec, Merge, Reach, Route, Spec, StorageCommand, routing_keys};
+use proto::catalogue::{KeySpec, Merge, Reach, Route, Spec, StorageCommand, refusal, routing_keys};
 use proto::frame::{
     REQUEST_HEADER_BYTES, RequestHeader, RequestKind, flags as frame_flags, request_len,
     write_request,
@@ -113,7 +113,10 @@ impl Core {
                     Place::One { worker, slot } => {
                         self.send_to_one(call, spec, command, worker, slot)
                     }
-                    Place::Several => self.error(call.index, &CommandError::CrossSlot),
+                    Place::Several => {
+                        let error = refusal(spec, call.len(), |at| call.arg(at));
+                        self.error(call.index, &error)
+                    }
                 }
             }
             Route::Owner | Route::Scatter(_) | Route::Steps(_) | Route::Together => {

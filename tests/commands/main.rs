@@ -28,7 +28,7 @@ mod lists {
 
 mod keys {
     harness::transcripts!("tests/commands/keys":
-        copy, del, exists, expire, expiry_upkeep, flush, keys, memory, move_, object, rename, scan, select,
+        copy, del, exists, expire, expiry_upkeep, flush, keys, memory, move_, object, rename, scan, select, sort,
         swapdb, ttl, type_, wait);
 }
 

@@ -199,6 +199,8 @@ fixed_errors! {
     // --- generic
     OutOfRange = "ERR value is out of range";
     NotInSymmetricRange = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
+    SortByDenied = "ERR BY option of SORT denied in cluster mode when keys formed by the pattern may be in different slots.";
+    SortGetDenied = "ERR GET option of SORT denied in cluster mode when keys formed by the pattern may be in different slots.";
     ScoresNotNumbers = "ERR One or more scores can't be converted into double";
     InvalidCursor = "ERR invalid cursor";
     NoValuesOutsideHscan = "ERR NOVALUES option can only be used in HSCAN";

@@ -20,6 +20,7 @@ mod list;
 mod object;
 mod server;
 mod set;
+mod sort;
 mod sorted_set;
 mod stream;
 mod string;

@@ -23,6 +23,8 @@ pub enum ArgumentKind {
     Key(u8),
     /// A glob pattern.
     Pattern,
+    /// A pattern that becomes keys; holds the number of their key specification.
+    KeyPattern(u8),
     /// A point in time, in seconds or milliseconds since 1970.
     UnixTime,
     /// A fixed word.
@@ -42,7 +44,7 @@ impl ArgumentKind {
             Self::Integer => "integer",
             Self::Double => "double",
             Self::Key(_) => "key",
-            Self::Pattern => "pattern",
+            Self::Pattern | Self::KeyPattern(_) => "pattern",
             Self::UnixTime => "unix-time",
             Self::Token => "pure-token",
             Self::OneOf => "oneof",
@@ -114,6 +116,11 @@ pub(super) const fn key_of(area: u8, name: &'static str) -> Argument {
 
 pub(super) const fn pattern(name: &'static str) -> Argument {
     argument(ArgumentKind::Pattern, name, &[])
+}
+
+/// A pattern that becomes keys of key specification number `area`.
+pub(super) const fn key_pattern(area: u8, name: &'static str) -> Argument {
+    argument(ArgumentKind::KeyPattern(area), name, &[])
 }
 
 pub(super) const fn unix_time(name: &'static str) -> Argument {

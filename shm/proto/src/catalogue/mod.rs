@@ -51,7 +51,7 @@ pub mod storage;
 pub use fingerprint::fingerprint;
 pub use flags::{Access, Categories, Flags, access, category, flag};
 pub use gateway::GatewayCommand;
-pub use key_options::{KeyOptions, Reach, routing_keys};
+pub use key_options::{KeyOptions, Reach, refusal, routing_keys};
 pub use keys::{KeyAt, KeySpec, extract};
 pub use lookup::{Lookup, find, unknown};
 pub use route::{Merge, Route, StepKind};

@@ -379,7 +379,7 @@ fn arguments(reply: &mut ReplyWriter<'_>, list: &[Argument]) {
                 },
             );
         }
-        if let ArgumentKind::Key(area) = one.kind {
+        if let ArgumentKind::Key(area) | ArgumentKind::KeyPattern(area) = one.kind {
             fields.name("key_spec_index").int(i64::from(area));
         }
         fields.text("token", one.token);

@@ -22,7 +22,7 @@ mod random;
 mod read;
 mod scan;
 mod timed;
-mod value;
+pub(crate) mod value;
 mod write;
 
 pub(crate) use expiry::{

@@ -40,13 +40,13 @@ impl Limits {
 
 /// A hash to be read.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum HashRef<'a> {
+pub(crate) enum HashRef<'a> {
     Packed(Packed<'a>),
     Table(&'a Table),
 }
 
 /// A field's value and when it expires.
-pub(super) type Field<'a> = (StringRef<'a>, Option<UnixMillis>);
+pub(crate) type Field<'a> = (StringRef<'a>, Option<UnixMillis>);
 
 impl<'a> HashRef<'a> {
     /// The hash at a key.
@@ -64,7 +64,7 @@ impl<'a> HashRef<'a> {
     }
 
     #[inline]
-    fn of(found: &Found<'a>) -> Result<Self, CommandError> {
+    pub(crate) fn of(found: &Found<'a>) -> Result<Self, CommandError> {
         if found.kind() != ValueKind::Hash {
             return Err(CommandError::WrongType);
         }
@@ -85,7 +85,7 @@ impl<'a> HashRef<'a> {
 
     /// The field with this name, expired or not.
     #[inline]
-    pub(super) fn get(self, name: &[u8]) -> Option<Field<'a>> {
+    pub(crate) fn get(self, name: &[u8]) -> Option<Field<'a>> {
         match self {
             Self::Packed(packed) => packed.get(name),
             Self::Table(table) => {
@@ -142,7 +142,7 @@ impl<'a> HashRef<'a> {
 
 /// Whether a field with this expiry is gone.
 #[inline]
-pub(super) fn is_over(expiry: Option<UnixMillis>, now: UnixMillis) -> bool {
+pub(crate) fn is_over(expiry: Option<UnixMillis>, now: UnixMillis) -> bool {
     expiry.is_some_and(|at| at.has_passed(now))
 }
 

@@ -10,7 +10,7 @@ mod moving;
 mod pop;
 mod push;
 mod read;
-mod value;
+pub(crate) mod value;
 
 pub(crate) use blocking::{blmove, blmpop, blpop, brpop, brpoplpush};
 pub(crate) use change::{linsert, lrem, lset, ltrim};

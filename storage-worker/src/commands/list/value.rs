@@ -24,14 +24,14 @@ const NODES: Form = Form(1);
 
 /// The settings that say how lists are kept.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     fill: Fill,
     depth: u32,
     plain_from: u32,
 }
 
 impl Limits {
-    pub(super) fn of(settings: &EngineSettings) -> Self {
+    pub(crate) fn of(settings: &EngineSettings) -> Self {
         Self {
             fill: settings.list_fill,
             depth: settings.list_compress_depth,
@@ -48,7 +48,7 @@ impl Limits {
 
 /// A list to be read.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum ListRef<'a> {
+pub(crate) enum ListRef<'a> {
     Packed(Listpack<'a>),
     Nodes(&'a List),
 }
@@ -56,7 +56,7 @@ pub(super) enum ListRef<'a> {
 impl<'a> ListRef<'a> {
     /// The value of a list key.
     #[inline]
-    pub(super) fn of(found: &Found<'a>) -> Result<Self, CommandError> {
+    pub(crate) fn of(found: &Found<'a>) -> Result<Self, CommandError> {
         if found.kind() != ValueKind::List {
             return Err(CommandError::WrongType);
         }
@@ -67,7 +67,7 @@ impl<'a> ListRef<'a> {
         })
     }
 
-    pub(super) fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         match self {
             Self::Packed(pack) => pack.len(),
             Self::Nodes(list) => list.len(),
@@ -99,7 +99,7 @@ impl<'a> ListRef<'a> {
     /// Calls `each` with every element from a position on, or backwards from there, until it says
     /// false.
     #[inline]
-    pub(super) fn visit(
+    pub(crate) fn visit(
         self,
         from: usize,
         backward: bool,
@@ -143,7 +143,7 @@ impl<'a> ListRef<'a> {
 
 /// A list to be changed.
 #[derive(Debug)]
-pub(super) struct ListMut<'a> {
+pub(crate) struct ListMut<'a> {
     value: ValueMut<'a>,
     limits: Limits,
 }
@@ -171,7 +171,7 @@ impl<'a> ListMut<'a> {
     }
 
     /// Makes a list of elements that are pushed one after the other, at a key that is absent.
-    pub(super) fn create<'v>(
+    pub(crate) fn create<'v>(
         keyspace: &mut Keyspace,
         key: &Key<'_>,
         limits: Limits,

@@ -1,7 +1,7 @@
 //! Keys of any type: a row per command, and the trees of their arguments.
 
 use crate::catalogue::arguments::{
-    Argument, int, key, key_of, one_of, pattern, string, unix_time, word,
+    Argument, block, int, key, key_of, key_pattern, one_of, pattern, string, unix_time, word,
 };
 
 pub(super) const COPY: &[Argument] = &[
@@ -61,6 +61,23 @@ pub(super) const SCAN: &[Argument] = &[
     int("count").token("COUNT").optional(),
     string("type").token("TYPE").since("6.0.0").optional(),
 ];
+
+pub(super) const SORT: &[Argument] = &[
+    key("key"),
+    key_pattern(1, "by-pattern").token("BY").optional(),
+    block("limit", &[int("offset"), int("count")])
+        .token("LIMIT")
+        .optional(),
+    key_pattern(1, "get-pattern")
+        .token("GET")
+        .optional()
+        .multiple_token(),
+    one_of("order", &[word("ASC"), word("DESC")]).optional(),
+    word("ALPHA").named("sorting").optional(),
+    key_of(2, "destination").token("STORE").optional(),
+];
+
+pub(super) const SORT_RO: &[Argument] = SORT.split_at(SORT.len() - 1).0;
 
 /// Passes the rows gathered so far and those of keys of any type on.
 #[doc(hidden)]
@@ -163,6 +180,20 @@ macro_rules! generic_rows {
             docs(Generic, "2.8.0", "O(1) per call, O(N) for all N keys", generic::SCAN).history(&[("6.0.0", "`TYPE`.")])
                 .tips(&["nondeterministic_output", "request_policy:special", "response_policy:special"]))
             => keyspace::scan;
+        /// Sorts a list, a set or a sorted set, and stores the result if asked to.
+        Sort           ("sort", -2, WRITE | DENYOOM | MOVABLEKEYS, sort(RO | ACCESS, Some(OW | UPDATE)), Together,
+            docs(Generic, "1.0.0", "O(N+M*log(M)) with N the number of elements and M of those returned, O(N) if the order stays",
+                generic::SORT)
+                .categories(super::category::SET | super::category::SORTEDSET | super::category::LIST
+                    | super::category::DANGEROUS))
+            => sort::sort;
+        /// Returns the elements of a list, a set or a sorted set in another order.
+        SortRo         ("sort_ro", -2, READONLY | MOVABLEKEYS, sort(RO | ACCESS, None), Together,
+            docs(Generic, "7.0.0", "O(N+M*log(M)) with N the number of elements and M of those returned, O(N) if the order stays",
+                generic::SORT_RO)
+                .categories(super::category::SET | super::category::SORTEDSET | super::category::LIST
+                    | super::category::DANGEROUS))
+            => sort::sort_ro;
         /// Marks keys as used and counts those that exist.
         Touch          ("touch", -2, READONLY | FAST, all(RO), Scatter(Merge::Sum),
             docs(Generic, "3.2.1", "O(N) with N the number of keys", KEYS)
