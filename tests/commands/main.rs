@@ -58,7 +58,8 @@ mod places {
 
 mod streams {
     harness::transcripts!("tests/commands/streams":
-        xack, xadd, xautoclaim, xclaim, xdel, xgroup, xinfo, xlen, xpending, xrange, xread, xreadgroup, xsetid, xtrim);
+        xack, xadd, xautoclaim, xclaim, xdel, xgroup, xinfo, xlen, xpending, xrange, xread, xread_blocking, xreadgroup,
+        xsetid, xtrim);
 }
 
 mod waiting {
