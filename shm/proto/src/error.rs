@@ -108,7 +108,6 @@ fixed_errors! {
     LcsLenAndIdx = "ERR If you want both the length and indexes, please just use IDX.";
     // --- lists
     IndexOutOfRange = "ERR index out of range";
-    NotSymmetric = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
     RankZero = "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list";
     CountNegative = "ERR COUNT can't be negative";
     MaxlenNegative = "ERR MAXLEN can't be negative";

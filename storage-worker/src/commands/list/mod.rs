@@ -45,7 +45,7 @@ fn number_from(least: i64, text: &[u8], error: CommandError) -> Result<usize, Co
 /// A number whose opposite is one, too.
 fn symmetric_number(text: &[u8]) -> Result<i64, CommandError> {
     match integer(text)? {
-        i64::MIN => Err(CommandError::NotSymmetric),
+        i64::MIN => Err(CommandError::NotInSymmetricRange),
         number => Ok(number),
     }
 }
