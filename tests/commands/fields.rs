@@ -8,29 +8,9 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
-use harness::{Client, Kind, Reply, Server, Setup, server::reference, sirocco};
+use harness::{Client, Reply};
 
-fn ours() -> Server {
-    Setup::new(Kind::sirocco(sirocco!(), 1)).start()
-}
-
-fn worlds() -> Vec<Server> {
-    std::iter::once(ours())
-        .chain(reference().map(|kind| Setup::new(kind).start()))
-        .collect()
-}
-
-fn call(client: &mut Client, line: &str) -> Reply {
-    let words: Vec<&str> = line.split(' ').collect();
-    client.call(&words).expect("a reply")
-}
-
-fn texts(reply: &Reply) -> Vec<String> {
-    let Reply::Many(_, items) = reply else {
-        panic!("{}", reply.render())
-    };
-    items.iter().map(Reply::text_lossy).collect()
-}
+use crate::worlds::{call, ours, texts, worlds};
 
 /// Writes fields `prefix0`, `prefix1` ... whose values are their names.
 fn fill(client: &mut Client, key: &str, prefix: &str, count: usize) {

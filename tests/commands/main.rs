@@ -10,6 +10,7 @@ mod random;
 mod random_hashes;
 mod random_streams;
 mod scan;
+mod worlds;
 
 mod strings {
     harness::transcripts!("tests/commands/strings":

@@ -6,7 +6,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use harness::{Client, Kind, Reply, Server, Setup, server::reference, sirocco};
+use harness::{Client, Reply};
+
+use crate::worlds::{call, ours, texts, worlds};
 
 /// The forms, as what turns a number into a member, and the number of members.
 const FORMS: [(&str, &str, usize); 3] = [
@@ -14,28 +16,6 @@ const FORMS: [(&str, &str, usize); 3] = [
     ("listpack", "m", 60),
     ("hashtable", "m", 400),
 ];
-
-fn ours() -> Server {
-    Setup::new(Kind::sirocco(sirocco!(), 1)).start()
-}
-
-fn worlds() -> Vec<Server> {
-    std::iter::once(ours())
-        .chain(reference().map(|kind| Setup::new(kind).start()))
-        .collect()
-}
-
-fn call(client: &mut Client, line: &str) -> Reply {
-    let words: Vec<&str> = line.split(' ').collect();
-    client.call(&words).expect("a reply")
-}
-
-fn texts(reply: &Reply) -> Vec<String> {
-    let Reply::Many(_, items) = reply else {
-        panic!("{}", reply.render())
-    };
-    items.iter().map(Reply::text_lossy).collect()
-}
 
 /// Adds members `prefix0`, `prefix1` ... to a set.
 fn fill(client: &mut Client, key: &str, prefix: &str, count: usize) {
