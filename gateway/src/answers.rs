@@ -13,6 +13,7 @@ use shm::Party;
 use crate::connection::{Connection, Wait};
 use crate::core::Core;
 use crate::gather::Gather;
+use crate::half::{self, Half, Verdict};
 use crate::lanes::Who;
 use crate::order::{BufferPool, Placed};
 
@@ -27,6 +28,8 @@ pub(crate) struct Aftermath {
     again: Vec<Who>,
     /// Frames about commands that may wait.
     notes: Vec<(u32, ReplyHeader, Vec<u8>)>,
+    /// Connections whose reply cannot be continued.
+    torn: Vec<u32>,
     /// The worker is a successor and asks who waits, under this number.
     resume: Option<u32>,
 }
@@ -74,15 +77,17 @@ impl Core {
     /// Takes everything readable in the reply ring of `worker`.
     fn take_replies(&mut self, worker: usize) {
         let mut aftermath = std::mem::take(&mut self.aftermath);
-        let Some(parts) = self.lanes.parts_mut(worker) else {
+        let Some((replies, half)) = self.lanes.replies_mut(worker) else {
             return;
         };
-        let bytes = parts.replies.readable();
+        let bytes = replies.readable();
         let mut sink = Sink {
             connections: &mut self.connections,
             pool: &mut self.pool,
             dirty: &mut self.dirty,
             aftermath: &mut aftermath,
+            is_torn: half.as_ref().is_some_and(Half::is_torn),
+            half,
         };
         let mut at = 0;
         let mut broken = None;
@@ -100,7 +105,7 @@ impl Core {
             at += padded(len);
         }
         let at = at.min(bytes.len());
-        parts.replies.consume(at);
+        replies.consume(at);
         self.lanes.release(worker);
         self.finish_replies(worker, &mut aftermath);
         self.aftermath = aftermath;
@@ -119,10 +124,14 @@ impl Core {
         for (index, gather) in aftermath.done.drain(..) {
             self.finish_gather(index, gather);
         }
+        for index in aftermath.torn.drain(..) {
+            self.close_torn(index);
+        }
         for index in aftermath.waits.drain(..) {
             self.look_at_wait(index);
         }
         if let Some(epoch) = aftermath.resume.take() {
+            self.look_at_half(worker);
             self.begin_telling(worker, epoch);
         }
     }
@@ -144,6 +153,9 @@ struct Sink<'a> {
     pool: &'a mut BufferPool,
     dirty: &'a mut Vec<u32>,
     aftermath: &'a mut Aftermath,
+    half: &'a mut Option<Half>,
+    /// A successor repeats a reply of which part is sent: look at every frame.
+    is_torn: bool,
 }
 
 impl Sink<'_> {
@@ -159,13 +171,20 @@ impl Sink<'_> {
             return self.take_for_nobody(header);
         };
         let placed = match header.kind {
-            ReplyKind::Reply if header.part == 0 && header.flags == 0 => {
+            ReplyKind::Reply if header.part == 0 && header.flags == 0 && !self.is_torn => {
                 connection.note_reply_size(body.len(), header.count);
                 connection
                     .replies
                     .complete(header.sequence, header.count, body, self.pool)
             }
-            _ => unusual(connection, header, body, self.pool, self.aftermath),
+            _ => match half::account(self.half, header, body) {
+                Verdict::Pass => unusual(connection, header, body, self.pool, self.aftermath),
+                Verdict::Skip => Placed::Emitted,
+                Verdict::Close => {
+                    self.aftermath.torn.push(index);
+                    Placed::Emitted
+                }
+            },
         };
         if placed == Placed::Unexpected {
             tracing::error!(
@@ -190,6 +209,8 @@ impl Sink<'_> {
     fn take_for_nobody(&mut self, header: &ReplyHeader) {
         if header.kind == ReplyKind::Resume {
             self.aftermath.resume = Some(header.sequence);
+        } else if self.is_torn {
+            self.half.take_if(|half| half.is_in(header));
         }
     }
 }
@@ -214,7 +235,11 @@ fn unusual(
     }
     match (header.kind, header.part) {
         (ReplyKind::Pong | ReplyKind::Resume, _) => Placed::Emitted,
-        (ReplyKind::Reply, 0) => connection.replies.complete(header.sequence, 1, body, pool),
+        (ReplyKind::Reply, 0) => {
+            connection
+                .replies
+                .complete(header.sequence, header.count, body, pool)
+        }
         (ReplyKind::Again, _) => {
             aftermath.again.push(connection.who(index));
             Placed::Emitted

@@ -92,6 +92,15 @@ impl Gather {
         Ok(self.missing == 0)
     }
 
+    /// Drops what has come of part `number`, which comes again from its beginning.
+    pub(crate) fn forget(&mut self, number: u16) {
+        let index = usize::from(number).checked_sub(1);
+        let part = index.and_then(|index| self.parts.get_mut(index));
+        if let Some(part) = part.filter(|part| !part.complete) {
+            part.own.clear();
+        }
+    }
+
     /// Whether the command under way must be carried through.
     pub(crate) fn is_step(&self) -> bool {
         matches!(self.finish, Finish::Step(_))

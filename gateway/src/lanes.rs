@@ -29,6 +29,7 @@ use proto::registry::SlotRange;
 use proto::slot::SLOT_COUNT;
 use shm::{Bell, Party, RingConsumer, RingProducer};
 
+use crate::half::Half;
 use crate::limits;
 use crate::transfer::Transfer;
 
@@ -65,6 +66,8 @@ pub(crate) struct Lane {
     waiting: VecDeque<Who>,
     /// Requests too big for one frame, sent in turn.
     transfers: VecDeque<Transfer>,
+    /// The reply that has come in part.
+    half: Option<Half>,
     dirty: bool,
     /// The worker keeps dying; its successor comes after a delay.
     is_down: bool,
@@ -196,6 +199,7 @@ impl Lanes {
             parts,
             waiting: VecDeque::new(),
             transfers: VecDeque::new(),
+            half: None,
             dirty: false,
             is_down: false,
         };
@@ -383,6 +387,21 @@ impl Lanes {
     #[inline]
     pub(crate) fn parts_mut(&mut self, worker: usize) -> Option<&mut LaneParts> {
         self.lane_mut(worker).map(|lane| &mut lane.parts)
+    }
+
+    /// Its replies to be read, and the one that has come in part.
+    #[inline]
+    pub(crate) fn replies_mut(
+        &mut self,
+        worker: usize,
+    ) -> Option<(&mut RingConsumer, &mut Option<Half>)> {
+        let lane = self.lane_mut(worker)?;
+        Some((&mut lane.parts.replies, &mut lane.half))
+    }
+
+    /// The reply of `worker` that has come in part.
+    pub(crate) fn half_mut(&mut self, worker: usize) -> Option<&mut Option<Half>> {
+        self.lane_mut(worker).map(|lane| &mut lane.half)
     }
 
     /// The side ring to a worker.

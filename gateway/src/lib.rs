@@ -30,6 +30,7 @@ mod connection;
 mod core;
 mod driver;
 mod gather;
+mod half;
 mod info;
 mod internal;
 mod lanes;

@@ -14,7 +14,8 @@
 //! - A reply for `emit` is appended to the output at once and `emit` moves on. This is the usual case
 //!   and touches no queue.
 //! - Any other is copied into the stash, and moves to the output as soon as all earlier ones are there.
-//! - A reply may come in pieces (`piece`, then `finish`); at the head they stream into the output.
+//! - A reply may come in pieces (`piece`, then `finish`); at the head they stream into the output. If
+//!   the worker dies in between they come again from the first (`forget`).
 //!
 //! Invariants: `next - emit` (wrapping) never exceeds `limits::MAX_IN_FLIGHT`; the stash is absent when
 //! it would be empty.
@@ -219,6 +220,24 @@ impl Replies {
         }
         let stash = self.stash.get_or_insert_with(|| pool.take_stash());
         stashed(stash.grow(self.emit, distance, bytes, true))
+    }
+
+    /// Drops the `count` bytes that have come of the reply for `sequence`, which is not complete. False,
+    /// and no effect, if some of them are sent.
+    pub(crate) fn forget(&mut self, sequence: u32, count: usize) -> bool {
+        if sequence != self.emit {
+            if let Some(stash) = &mut self.stash {
+                stash.forget_begun(sequence);
+            }
+            return true;
+        }
+        // It is the head, so it is the last in the output.
+        let kept = self.output.len().checked_sub(count);
+        let Some(kept) = kept.filter(|&kept| kept >= self.sent) else {
+            return false;
+        };
+        self.output.truncate(kept);
+        true
     }
 
     /// The head moves on by `count`; early replies that are now due follow into the output.

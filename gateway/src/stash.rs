@@ -159,6 +159,22 @@ impl Stash {
         }
     }
 
+    /// Drops what is there of the reply for `sequence` if it is not complete.
+    #[cold]
+    pub(crate) fn forget_begun(&mut self, sequence: u32) {
+        let is_it = |own: &Own| own.sequence == sequence && !own.is_whole;
+        let Some(at) = self.own.iter().position(is_it) else {
+            return;
+        };
+        let own = self.own.swap_remove(at);
+        self.own_bytes -= own.bytes.len();
+        let place = self.place(sequence);
+        if let Some(slot) = self.slots.get_mut(place) {
+            slot.count = MISSING;
+            self.waiting -= 1;
+        }
+    }
+
     /// Takes out what is there for the head `emit`.
     #[inline]
     pub(crate) fn take(&mut self, emit: u32) -> Early<'_> {

@@ -6,6 +6,7 @@
 
 mod drain;
 mod gateway;
+mod large_replies;
 mod load;
 mod storage_worker;
 mod supervisor;

@@ -118,6 +118,40 @@ impl ModelWorker {
         }
     }
 
+    /// Takes the next request and leaves the answer to the test.
+    pub(super) fn take_request(&mut self) -> RequestHeader {
+        self.requests.refresh().unwrap();
+        let header = RequestHeader::decode(self.requests.readable()).unwrap();
+        self.requests.consume(padded(header.len as usize));
+        self.requests.release();
+        header
+    }
+
+    /// Sends one frame of replies about a request.
+    pub(super) fn send(&mut self, kind: ReplyKind, request: &RequestHeader, bytes: &[u8]) {
+        self.waiting.push(frame(kind, request, bytes));
+        self.flush();
+        assert!(self.waiting.is_empty(), "no room");
+    }
+
+    /// Is a successor from now on, and asks who waits.
+    pub(super) fn succeed(&mut self, epoch: u32) {
+        let nobody = RequestHeader {
+            len: 0,
+            kind: RequestKind::Resume,
+            flags: 0,
+            command: 0,
+            connection: 0,
+            generation: 0,
+            sequence: epoch,
+            slot: 0,
+            database: 0,
+            argc: 0,
+            part: 0,
+        };
+        self.send(ReplyKind::Resume, &nobody, b"");
+    }
+
     fn answer(&mut self, header: &RequestHeader, reply: &[u8]) {
         let largest = self.replies.largest() - REPLY_HEADER_BYTES;
         let pieces = reply.len().div_ceil(largest).max(1);
@@ -127,21 +161,7 @@ impl ModelWorker {
                 (_, true) => ReplyKind::ReplyEnd,
                 (_, false) => ReplyKind::ReplyPart,
             };
-            let len = REPLY_HEADER_BYTES + piece.len();
-            let mut frame = vec![0; padded(len)];
-            let head = ReplyHeader {
-                len: u32::try_from(len).unwrap(),
-                kind,
-                flags: 0,
-                part: u16::try_from(header.part).unwrap(),
-                connection: header.connection,
-                generation: header.generation,
-                sequence: header.sequence,
-                count: 1,
-            };
-            head.encode(frame.first_chunk_mut().unwrap());
-            frame[REPLY_HEADER_BYTES..len].copy_from_slice(piece);
-            self.waiting.push(frame);
+            self.waiting.push(frame(kind, header, piece));
         }
         self.flush();
     }
@@ -162,6 +182,25 @@ impl ModelWorker {
             self.gateway.news().announce(self.position);
         }
     }
+}
+
+/// A frame of one reply, or a piece of it.
+fn frame(kind: ReplyKind, request: &RequestHeader, bytes: &[u8]) -> Vec<u8> {
+    let len = REPLY_HEADER_BYTES + bytes.len();
+    let mut frame = vec![0; padded(len)];
+    let head = ReplyHeader {
+        len: u32::try_from(len).unwrap(),
+        kind,
+        flags: 0,
+        part: u16::try_from(request.part).unwrap(),
+        connection: request.connection,
+        generation: request.generation,
+        sequence: request.sequence,
+        count: 1,
+    };
+    head.encode(frame.first_chunk_mut().unwrap());
+    frame[REPLY_HEADER_BYTES..len].copy_from_slice(bytes);
+    frame
 }
 
 /// One command on a model keyspace. Also used as the oracle.
