@@ -10,18 +10,19 @@
 //!   H2  every descriptor that a successor needs stays open here as long as the system lives, except
 //!       the listening sockets, which close when a shutdown begins.
 //!
-//! Cost when idle: one wake-up per second, a few reads of /proc and of counters.
+//! Cost when idle: four wake-ups per second, a few reads of /proc and of counters.
 //! Not here: decisions (`core`), what a report says (`status`).
 
 use super::boot::Parts;
 use super::child_tasks::{self, Parcel};
 use super::core::{Action, Core, Event, Millis};
 use super::segments::Handle;
+use super::sharing::{self, Sharing};
 use super::status::{self, Facts, Rates};
 use super::{finish, spawn};
 use crate::banner;
 use crate::exit::Failure;
-use proto::settings::SHUTDOWN_NOW;
+use proto::settings::{Pin, SHUTDOWN_NOW};
 use runtime::control::DESCRIPTORS_MAX;
 use runtime::message::ToChild;
 use runtime::plan::{ArenaState, Descriptor, PartyId, Plan, Role};
@@ -48,6 +49,7 @@ pub struct Shell {
     events: mpsc::UnboundedSender<Event>,
     queue: VecDeque<Event>,
     rates: Rates,
+    sharing: Option<Sharing>,
     exit: Option<u8>,
 }
 
@@ -78,7 +80,12 @@ pub async fn run(parts: Parts, core: Core) -> Result<u8, Failure> {
     let failed = |error: io::Error| Failure::System(format!("cannot start: {error}"));
     let mut signals = Signals::new().map_err(failed)?;
     let (events, mut mailbox) = mpsc::unbounded_channel();
+    // Whoever asks for `pin no` wants the kernel to place the parts.
+    let is_free = !parts.layout.is_pinned && core.settings().pin() == Pin::Auto;
     let mut shell = Shell {
+        sharing: is_free
+            .then(|| Sharing::new(runtime::cpus::allowed()))
+            .flatten(),
         mailboxes: vec![None; core.processes().len()],
         parts,
         core,
@@ -96,6 +103,8 @@ pub async fn run(parts: Parts, core: Core) -> Result<u8, Failure> {
     let listener = listener.and_then(|listener| UnixListener::from_std(listener).ok());
     let mut look = tokio::time::interval(LOOK_EVERY);
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut window = tokio::time::interval(sharing::WINDOW);
+    window.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     shell.handle(Event::Tick);
     while shell.exit.is_none() {
         let deadline = shell
@@ -106,6 +115,7 @@ pub async fn run(parts: Parts, core: Core) -> Result<u8, Failure> {
             Some(event) = mailbox.recv() => shell.handle(event),
             () = sleep_until(deadline) => shell.handle(Event::Tick),
             _ = look.tick() => shell.look(),
+            _ = window.tick(), if shell.sharing.is_some() => shell.look_at_cores(),
             stream = accept(listener.as_ref()) => shell.answer(stream),
             _ = signals.terminate.recv() => shell.signal("SIGTERM", false),
             _ = signals.interrupt.recv() => shell.signal("SIGINT", true),
@@ -196,6 +206,13 @@ impl Shell {
         }
         let now = self.now();
         self.rates.sample(now, &self.core, &self.parts.segments);
+    }
+
+    fn look_at_cores(&mut self) {
+        if let Some(sharing) = &mut self.sharing {
+            let processes = self.core.processes().iter();
+            sharing.look(processes.map(|process| process.pid).collect());
+        }
     }
 
     fn act(&mut self, action: Action) {

@@ -33,9 +33,19 @@ pub fn allowed() -> Vec<usize> {
 /// # Errors
 /// If the processor does not exist or is not allowed.
 pub fn pin_this_thread(cpu: usize) -> Result<(), nix::errno::Errno> {
+    bind_thread(0, &[cpu])
+}
+
+/// Lets a thread (0: this one) run on these processors only.
+///
+/// # Errors
+/// If there is no such thread, or none of the processors exists and is allowed.
+pub fn bind_thread(thread: i32, cpus: &[usize]) -> Result<(), nix::errno::Errno> {
     let mut set = CpuSet::new();
-    set.set(cpu)?;
-    sched_setaffinity(Pid::from_raw(0), &set)
+    for cpu in cpus {
+        set.set(*cpu)?;
+    }
+    sched_setaffinity(Pid::from_raw(thread), &set)
 }
 
 /// Whole cores' worth of time: allowed processors, capped by a quota (rounded down, at least 1).

@@ -277,7 +277,7 @@ settings_table! {
     // Ours.
     StorageWorkers storage_workers "storage-workers" [] {int(0, 256)} "0" Start Works "Storage worker processes; 0 chooses by the cores that may be used.";
     GatewayThreads gateway_threads "gateway-threads" [] {int(0, 256)} "0" Start Works "Threads that serve sockets; 0 chooses by the cores that may be used.";
-    Pin pin "pin" [] {choice(Pin)} "auto" Start Works "Whether threads and workers are bound to cores; auto only when there are enough of them.";
+    Pin pin "pin" [] {choice(Pin)} "auto" Start Works "Whether threads and workers are bound to cores: auto where there are enough, else they share one while it is enough.";
     SpinUs spin_us "spin-us" [] {int(0, 10000)} "0" Live Works "Microseconds to look for work before sleeping; 0 never spins.";
     RingSize ring_size "ring-size" [] {memory(0, 1 << 30)} "0" Start Works "Bytes of one ring, a power of two from 64 KiB; 0 chooses by the number of rings.";
     SupervisorTimeout supervisor_timeout "supervisor-timeout" [] {int(1, I32)} "60" Live Works "Seconds that parts go on without a supervisor before they exit.";
