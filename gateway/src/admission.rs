@@ -87,9 +87,15 @@ impl Core {
             CommandRef::Storage(command) => self.route(call, spec, command),
             CommandRef::Gateway(command) => {
                 let errors = self.tally.errors;
+                let timed = self.tally.begin(command);
                 let flow = commands::HANDLERS[command as usize](self, call);
                 if flow != Flow::Retry {
-                    self.tally.call(command, self.tally.errors != errors);
+                    let failed = self.tally.errors != errors;
+                    self.tally.call(command, failed, timed);
+                    // How long one takes that is answered later is not known here.
+                    if let Some(timed) = timed.filter(|_| flow == Flow::Next) {
+                        self.look_at_time(call, spec, timed);
+                    }
                 }
                 flow
             }
@@ -119,7 +125,7 @@ impl Core {
     }
 
     /// A refused command, too, is the one that CLIENT REPLY SKIP meant.
-    fn end_of_skip(&mut self, index: u32) {
+    pub(crate) fn end_of_skip(&mut self, index: u32) {
         if let Some(connection) = self.get_mut(index) {
             connection.facts.skip_this = std::mem::take(&mut connection.facts.skip_next);
         }

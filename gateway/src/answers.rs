@@ -28,6 +28,8 @@ pub(crate) struct Aftermath {
     again: Vec<Who>,
     /// Frames about commands that may wait.
     notes: Vec<(u32, ReplyHeader, Vec<u8>)>,
+    /// Clients of slow commands, and what is said about those.
+    slow: Vec<(u32, Vec<u8>)>,
     /// Connections whose reply cannot be continued.
     torn: Vec<u32>,
     /// The worker is a successor and asks who waits, under this number.
@@ -124,6 +126,9 @@ impl Core {
         for (index, gather) in aftermath.done.drain(..) {
             self.finish_gather(index, gather);
         }
+        for (index, body) in aftermath.slow.drain(..) {
+            self.note_slow(index, &body);
+        }
         for index in aftermath.torn.drain(..) {
             self.close_torn(index);
         }
@@ -136,13 +141,23 @@ impl Core {
         }
     }
 
-    /// The link to `worker` cannot be trusted any more.
+    /// The link to `worker` cannot be trusted any more. Who waits for a reply may wait for one that never
+    /// comes, so those connections end.
     #[cold]
     fn lane_broken(&mut self, worker: usize, error: &dyn std::fmt::Display) {
         tracing::error!(worker, %error, "replies of a storage worker make no sense, link given up");
         let link = self.lanes.parts_mut(worker).map(|parts| parts.link);
         if let Some(link) = link {
             self.detach(link);
+        }
+        let unanswered = |place: &Option<Box<Connection>>| {
+            let connection = place.as_deref();
+            connection.is_some_and(|connection| connection.replies.in_flight() > 0)
+        };
+        for index in 0..self.connections.len() {
+            if unanswered(&self.connections[index]) {
+                self.close_now(index as u32);
+            }
         }
     }
 }
@@ -168,7 +183,7 @@ impl Sink<'_> {
             .and_then(Option::as_mut)
             .filter(|connection| connection.generation == header.generation);
         let Some(connection) = connection else {
-            return self.take_for_nobody(header);
+            return self.take_for_nobody(header, body);
         };
         let placed = match header.kind {
             ReplyKind::Reply if header.part == 0 && header.flags == 0 && !self.is_torn => {
@@ -178,7 +193,12 @@ impl Sink<'_> {
                     .complete(header.sequence, header.count, body, self.pool)
             }
             _ => match half::account(self.half, header, body) {
-                Verdict::Pass => unusual(connection, header, body, self.pool, self.aftermath),
+                Verdict::Pass(len) => {
+                    if len > 0 {
+                        connection.note_reply_size(len, header.count);
+                    }
+                    unusual(connection, header, body, self.pool, self.aftermath)
+                }
                 Verdict::Skip => Placed::Emitted,
                 Verdict::Close => {
                     self.aftermath.torn.push(index);
@@ -206,8 +226,10 @@ impl Sink<'_> {
 impl Sink<'_> {
     /// The connection is gone, or the frame is about none.
     #[cold]
-    fn take_for_nobody(&mut self, header: &ReplyHeader) {
-        if header.kind == ReplyKind::Resume {
+    fn take_for_nobody(&mut self, header: &ReplyHeader, body: &[u8]) {
+        if header.kind == ReplyKind::Slow {
+            self.aftermath.slow.push((u32::MAX, body.to_vec()));
+        } else if header.kind == ReplyKind::Resume {
             self.aftermath.resume = Some(header.sequence);
         } else if self.is_torn {
             self.half.take_if(|half| half.is_in(header));
@@ -239,6 +261,10 @@ fn unusual(
             connection
                 .replies
                 .complete(header.sequence, header.count, body, pool)
+        }
+        (ReplyKind::Slow, _) => {
+            aftermath.slow.push((index, body.to_vec()));
+            Placed::Emitted
         }
         (ReplyKind::Again, _) => {
             aftermath.again.push(connection.who(index));

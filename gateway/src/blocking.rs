@@ -87,6 +87,11 @@ impl Blocking {
         is_complete
     }
 
+    /// Bytes of its arguments.
+    pub(crate) fn argument_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// What the worker had begun to tell, its successor tells again.
     pub(crate) fn forget_begun_memo(&mut self) {
         self.memo_begun.clear();

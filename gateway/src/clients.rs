@@ -184,7 +184,7 @@ fn socket_address(address: &SocketAddr) -> String {
     }
 }
 
-fn remote_address(origin: &Origin) -> String {
+pub(crate) fn remote_address(origin: &Origin) -> String {
     match origin {
         Origin::Tcp(remote, _) => socket_address(remote),
         Origin::Unix(path) => format!("{path}:0"),
@@ -197,6 +197,9 @@ fn local_address(origin: &Origin) -> String {
         Origin::Unix(path) => format!("{path}:0"),
     }
 }
+
+/// Reply bytes up to which CLIENT LIST shows no list of replies.
+const FIXED_BUFFER_BYTES: usize = 16 * 1024;
 
 /// One line of CLIENT LIST, line feed included.
 pub(crate) fn describe(client: &Connection, thread: usize, now: u64) -> String {
@@ -222,15 +225,27 @@ pub(crate) fn describe(client: &Connection, thread: usize, now: u64) -> String {
         (pending.rest().len(), pending.bytes.capacity())
     });
     let (pending, capacity) = (pending + client.own_bytes, capacity + client.own_bytes);
+    // Arguments stay in the query buffer, but for those of a command that waits.
+    let arguments = match &client.blocking {
+        Some(waiting) => client.last_command.len() + waiting.argument_bytes(),
+        None => client.own_arguments,
+    };
     let unsent = client.replies.unsent().len();
+    // There is one buffer. A small one is shown as Redis' fixed one, a large one as its list.
+    let is_large = unsent > FIXED_BUFFER_BYTES;
+    let (small, listed) = if is_large {
+        (0, client.replies.memory())
+    } else {
+        (unsent, 0)
+    };
     let memory = size_of::<Connection>() + capacity + client.replies.memory();
     let mut line = String::with_capacity(400);
     let _ = writeln!(
         line,
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} sub=0 psub=0 \
-         ssub=0 multi=-1 watch=0 qbuf={pending} qbuf-free={} argv-mem=0 multi-mem=0 rbs=0 rbp=0 \
-         obl={unsent} oll={} omem={} tot-mem={memory} events={} cmd={} user=default redir=-1 resp={} \
-         lib-name={} lib-ver={} io-thread={thread}",
+         ssub=0 multi=-1 watch=0 qbuf={pending} qbuf-free={} argv-mem={arguments} multi-mem=0 \
+         rbs={} rbp={} obl={small} oll={} omem={listed} tot-mem={memory} events={} cmd={} \
+         user=default redir=-1 resp={} lib-name={} lib-ver={} io-thread={thread}",
         client.id,
         remote_address(&client.origin),
         local_address(&client.origin),
@@ -240,8 +255,9 @@ pub(crate) fn describe(client: &Connection, thread: usize, now: u64) -> String {
         (now - client.active) / 1000,
         client.database,
         capacity - pending.min(capacity),
-        u8::from(unsent > 0),
         client.replies.memory(),
+        client.replies.held_bytes(),
+        u8::from(is_large),
         if unsent > 0 { "rw" } else { "r" },
         client.last_command,
         if client.facts.resp3 { 3 } else { 2 },

@@ -169,6 +169,8 @@ pub(crate) struct Connection {
     window: u32,
     /// Bytes of the command under way while it looks at its own connection.
     pub(crate) own_bytes: usize,
+    /// Those of its arguments.
+    pub(crate) own_arguments: usize,
     /// Row name of the last command, `NULL` if none.
     pub(crate) last_command: &'static str,
 }
@@ -200,6 +202,7 @@ impl Connection {
             over_soft_limit_since: None,
             window: limits::MAX_IN_FLIGHT,
             own_bytes: 0,
+            own_arguments: 0,
             last_command: "NULL",
         }
     }

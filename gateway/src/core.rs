@@ -119,7 +119,7 @@ pub(crate) struct Core {
 
 impl Core {
     pub(crate) fn new(thread: usize, live: Arc<Live>, shared: Arc<Shared>, tally: Tally) -> Self {
-        Self {
+        let mut core = Self {
             thread,
             connections: Vec::new(),
             generations: Vec::new(),
@@ -150,7 +150,9 @@ impl Core {
             waiters: Vec::new(),
             announced: Vec::new(),
             look_everywhere: false,
-        }
+        };
+        core.choose_timing();
+        core
     }
 
     /// Takes a new client; returns its place, which is also the place of its socket.

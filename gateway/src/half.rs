@@ -49,8 +49,8 @@ enum State {
 /// What to do with a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is new.
-    Pass,
+    /// It is new; with it, so many bytes of its replies have come.
+    Pass(usize),
     /// The client has it, or will be gone.
     Skip,
     /// It contradicts what the client has: close the connection.
@@ -124,21 +124,23 @@ fn who(header: &ReplyHeader) -> Who {
 
 /// Keeps account of the reply under way in a lane: what to do with this frame of replies.
 pub(crate) fn account(place: &mut Option<Half>, header: &ReplyHeader, body: &[u8]) -> Verdict {
-    if header.flags & reply_flags::PARKED != 0 {
-        return Verdict::Pass; // no reply, but a memo
+    let is_memo = header.flags & reply_flags::PARKED != 0;
+    if is_memo || header.kind == ReplyKind::Slow {
+        return Verdict::Pass(0); // no reply
     }
     let is_piece = header.kind == ReplyKind::ReplyPart;
     let half = match place {
         Some(half) if half.is_in(header) => half,
         _ if is_piece => place.insert(Half::new(header)),
-        _ => return Verdict::Pass,
+        _ => return Verdict::Pass(body.len()),
     };
     let verdict = match half.state {
         State::Growing => {
+            let len = half.seen.bytes + body.len();
             if is_piece {
                 half.seen = half.add(half.seen, body);
             }
-            Verdict::Pass
+            Verdict::Pass(len)
         }
         State::Repeated(progress) => half.compare(progress, header, body),
         State::Refused => Verdict::Skip,

@@ -44,6 +44,7 @@ mod reading;
 mod router;
 mod scan;
 mod shared;
+mod slow_log;
 mod sockets;
 mod stash;
 mod steps;

@@ -309,6 +309,7 @@ impl Core {
         // As in Redis, a password that is set later does not log anybody out.
         let open = live.password.is_none();
         self.live = live;
+        self.choose_timing();
         if open {
             for client in self.connections.iter_mut().flatten() {
                 client.facts.authenticated = true;

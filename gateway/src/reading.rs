@@ -293,6 +293,7 @@ impl Core {
 
     fn protocol_error(&mut self, index: u32, error: ProtocolError) {
         self.tally.protocol_errors += 1;
+        self.end_of_skip(index);
         let mut reply = vec![b'-'];
         reply.extend_from_slice(&error.line());
         reply.extend_from_slice(b"\r\n");

@@ -12,6 +12,7 @@ use runtime::{ControlSender, FromChild, PartyId, Request};
 use shm::{Bell, Party};
 
 use crate::mail::Letter;
+use crate::slow_log::SlowLog;
 
 /// Where letters to one thread go.
 #[derive(Debug)]
@@ -104,6 +105,7 @@ pub(crate) struct Shared {
     registry: Mutex<Arc<Registry>>,
     pages: Mutex<Vec<Page>>,
     errors: Mutex<BTreeMap<String, u64>>,
+    slow_log: Mutex<SlowLog>,
     /// Addresses that are listened on, for INFO: name, address, port.
     pub(crate) listeners: Vec<Listener>,
     supervised: AtomicBool,
@@ -136,6 +138,7 @@ impl Shared {
             registry: Mutex::new(registry),
             pages: Mutex::new(Vec::new()),
             errors: Mutex::new(BTreeMap::new()),
+            slow_log: Mutex::default(),
             listeners,
             supervised: AtomicBool::new(true),
         }
@@ -214,6 +217,11 @@ impl Shared {
                 .collect();
         }
         lock(&self.errors).clear();
+    }
+
+    /// Looks at the slow log, or changes it.
+    pub(crate) fn slow_log<T>(&self, look: impl FnOnce(&mut SlowLog) -> T) -> T {
+        look(&mut lock(&self.slow_log))
     }
 
     /// Counts an error reply by its first word. A client can make up words (DEBUG ERROR), so their

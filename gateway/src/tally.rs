@@ -1,13 +1,22 @@
 //! What a gateway thread counts. Plain numbers in private memory, copied to the statistics page once
 //! per turn; counts per command go to the page directly.
 //!
+//! The gateway's own commands are timed, too, but not each: the first few calls of a command, then every
+//! sixteenth, which stands for those since the last one. So INFO, called once, has its time, and PING,
+//! called a million times, does not pay for two looks at the clock.
+//!
 //! Cost: an increment. The page has one writer, so no atomic read-modify-write is needed.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use proto::catalogue::{GatewayCommand, StorageCommand};
 use proto::counters::{CallCounter, GatewayCounter, gateway_page};
+use proto::latency;
 use shm::Party;
+
+/// Of a command that is called often, one call of so many is timed, and as many are at the beginning.
+const TIMED_EVERY: u64 = 16;
 
 /// See the module. Sums since the thread started unless it says otherwise.
 #[derive(Debug)]
@@ -38,6 +47,24 @@ pub(crate) struct Tally {
     pub(crate) output_buffers: u64,
     pub(crate) input_buffer_max: u64,
     pub(crate) output_buffer_max: u64,
+    /// Every call of the gateway's commands is timed: the slow log wants to know of short times, too.
+    pub(crate) times_all: bool,
+    /// Nanoseconds of gateway commands not yet counted as whole microseconds.
+    rest_ns: [u32; GatewayCommand::COUNT],
+}
+
+/// The time of a call that is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timed {
+    since: Instant,
+    /// Calls for which it stands.
+    calls: u64,
+}
+
+impl Timed {
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.since.elapsed()
+    }
 }
 
 impl Tally {
@@ -66,13 +93,44 @@ impl Tally {
             output_buffers: 0,
             input_buffer_max: 0,
             output_buffer_max: 0,
+            times_all: false,
+            rest_ns: [0; GatewayCommand::COUNT],
         }
+    }
+
+    /// A command of the gateway begins; is it one to be timed?
+    #[inline]
+    pub(crate) fn begin(&self, command: GatewayCommand) -> Option<Timed> {
+        let counters = self.party.counters();
+        let place = gateway_page::call(command, CallCounter::Calls);
+        if place >= counters.len() {
+            return None;
+        }
+        let calls = counters.get(place);
+        let is_due = calls < TIMED_EVERY || calls.is_multiple_of(TIMED_EVERY);
+        let is_timed = self.times_all || is_due;
+        let is_alone = self.times_all || calls <= TIMED_EVERY;
+        is_timed.then(|| Timed {
+            since: Instant::now(),
+            calls: if is_alone { 1 } else { TIMED_EVERY },
+        })
     }
 
     /// One more call of a command of the gateway, perhaps answered with an error.
     #[inline]
-    pub(crate) fn call(&self, command: GatewayCommand, failed: bool) {
+    pub(crate) fn call(&mut self, command: GatewayCommand, failed: bool, timed: Option<Timed>) {
         self.add(gateway_page::call(command, CallCounter::Calls), 1);
+        if let Some(timed) = timed {
+            let each = u64::try_from(timed.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let place = gateway_page::latency(command, latency::bucket(each));
+            self.add(place, timed.calls);
+            let rest = &mut self.rest_ns[command as usize];
+            let all = each
+                .saturating_mul(timed.calls)
+                .saturating_add((*rest).into());
+            *rest = (all % 1000) as u32;
+            self.add(gateway_page::call(command, CallCounter::Micros), all / 1000);
+        }
         if failed {
             self.add(gateway_page::call(command, CallCounter::Failed), 1);
         }

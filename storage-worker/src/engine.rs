@@ -21,6 +21,7 @@ use crate::random::Random;
 use crate::settings::EngineSettings;
 use proto::CommandError;
 use proto::catalogue::{StorageCommand, flag};
+use proto::counters::ErrorCounter;
 use proto::frame::{Args, RequestHeader, flags};
 use proto::resp::reply::ReplyWriter;
 use proto::time::UnixMillis;
@@ -34,6 +35,10 @@ impl Traits {
     const DENIES_OOM: u8 = 2;
     const KEY_IS_FIRST: u8 = 4;
     const BLOCKS: u8 = 8;
+    /// It may take long, so it is timed if anybody wants to know.
+    const MAY_BE_SLOW: u8 = 16;
+    /// It may stand in the slow log.
+    const IS_LOGGED: u8 = 32;
 }
 
 /// Indexed by `StorageCommand`.
@@ -54,6 +59,14 @@ const fn traits() -> [Traits; StorageCommand::COUNT] {
         if spec.flags.has(flag::BLOCKING) {
             bits |= Traits::BLOCKS;
         }
+        // SET is not marked as fast, but all that it does is a copy of what has arrived.
+        let is_fast = spec.flags.has(flag::FAST) || command == StorageCommand::Set as usize;
+        if !spec.flags.has(flag::SKIP_SLOWLOG) {
+            bits |= Traits::IS_LOGGED;
+            if !is_fast {
+                bits |= Traits::MAY_BE_SLOW;
+            }
+        }
         if spec.keys.starts_with_key() {
             bits |= Traits::KEY_IS_FIRST;
         }
@@ -70,8 +83,8 @@ pub struct Executed {
     pub reply_len: usize,
     /// The reply did not fit into the memory lent to its writer.
     pub is_spilled: bool,
-    /// The reply is an error.
-    pub is_error: bool,
+    /// What kind of error the reply is, if it is one.
+    pub error: Option<ErrorCounter>,
 }
 
 /// The deterministic part of a worker.
@@ -84,6 +97,8 @@ pub struct Engine {
     /// What the last command wants the shell to do.
     pub effects: Effects,
     rng: Random,
+    /// Bits of `Traits`: which commands are timed.
+    timed: u8,
     hash_seed: u64,
     spans: Vec<(u32, u32)>,
 }
@@ -96,6 +111,7 @@ impl Engine {
             settings,
             effects: Effects::default(),
             rng: Random::new(seed),
+            timed: 0,
             hash_seed,
             spans: Vec::new(),
         }
@@ -123,6 +139,23 @@ impl Engine {
     #[inline]
     pub fn denies_oom(command: StorageCommand) -> bool {
         TRAITS[command as usize].0 & Traits::DENIES_OOM != 0
+    }
+
+    /// Whether the time that the command took is to be looked at.
+    #[inline]
+    pub fn is_timed(&self, command: StorageCommand) -> bool {
+        TRAITS[command as usize].0 & self.timed != 0
+    }
+
+    /// Times the commands that may take this long, or none.
+    pub fn time_from(&mut self, micros: Option<u64>) {
+        /// What a command that is marked as fast never takes.
+        const FAST_MICROS: u64 = 1000;
+        self.timed = match micros {
+            None => 0,
+            Some(FAST_MICROS..) => Traits::MAY_BE_SLOW,
+            Some(_) => Traits::IS_LOGGED,
+        };
     }
 
     /// Whether argument 1 of the command is a key.
@@ -161,8 +194,9 @@ impl Engine {
             Ok(args) => handler(command)(&mut context, args),
             Err(_) => Err(CommandError::Internal),
         };
-        let is_error = result.is_err();
+        let mut counted = None;
         if let Err(error) = result {
+            counted = Some(ErrorCounter::of(&error));
             context.effects.waking.block = None;
             context.reply.truncate(0);
             context.reply.error(&error);
@@ -170,7 +204,7 @@ impl Engine {
         Executed {
             reply_len: context.reply.len(),
             is_spilled: context.reply.is_spilled(),
-            is_error,
+            error: counted,
         }
     }
 }

@@ -219,6 +219,9 @@ struct Answers {
 
 impl Answers {
     fn note(&mut self, header: &ReplyHeader, bytes: &[u8], generation: u64) {
+        if header.kind == ReplyKind::Slow {
+            return;
+        }
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         match header.kind {
             ReplyKind::Reply => {

@@ -72,5 +72,5 @@ mod connection {
 }
 
 mod server {
-    harness::transcripts!("tests/commands/server": command, config, debug, info, server);
+    harness::transcripts!("tests/commands/server": command, config, debug, info, server, slowlog);
 }

@@ -465,3 +465,44 @@ fn a_hundred_who_wait_are_served_by_the_successor_in_order() {
         assert_eq!(announced_losses(&server), 0);
     }
 }
+
+/// Nothing is popped for clients whose gateway is dead.
+#[test]
+fn who_waited_at_a_dead_gateway_gets_nothing() {
+    let server = Setup::sirocco(sirocco!(), 2).with_deaths().start();
+    for round in 0..4 {
+        let mut watcher = server.connect();
+        let mut clients = Vec::new();
+        for number in 0..20 {
+            let mut client = server.connect();
+            let key = ["a", "b"][number % 2];
+            client
+                .send(&["BLPOP", key, "0"])
+                .expect("the connection is open");
+            clients.push(client);
+        }
+        eventually("they wait", || blocked(&mut watcher) == 20);
+        server.role("gateway")[0].signal(nix::sys::signal::Signal::SIGKILL);
+        let mut pusher = server.connect();
+        for key in ["a", "b"] {
+            assert_eq!(pusher.run(&format!("RPUSH {key} v")).render(), ":1");
+            assert_eq!(
+                pusher.run(&format!("LLEN {key}")).render(),
+                ":1",
+                "round {round}"
+            );
+        }
+        pusher.run("DEL a b");
+        // Somebody who waits at the new one is served.
+        let mut client = server.connect();
+        client
+            .send(&["BLPOP", "a", "0"])
+            .expect("the connection is open");
+        eventually("it waits", || blocked(&mut pusher) == 1);
+        pusher.run("RPUSH a w");
+        assert_eq!(
+            client.read(PATIENCE).expect("a reply").render(),
+            r#"*["a" "w"]"#
+        );
+    }
+}

@@ -66,12 +66,14 @@ fn note_own_bytes(core: &mut Core, call: &Call<'_>) {
     let end = call.spans.last().map_or(0, |span| span.1 as usize);
     if let Some(connection) = core.get_mut(call.index) {
         connection.own_bytes = end + 2;
+        connection.own_arguments = call.args(0).map(<[u8]>::len).sum();
     }
 }
 
 fn forget_own_bytes(core: &mut Core, call: &Call<'_>) {
     if let Some(connection) = core.get_mut(call.index) {
         connection.own_bytes = 0;
+        connection.own_arguments = 0;
     }
 }
 

@@ -162,6 +162,19 @@ pub(super) const MEMORY: Help = Help {
     ],
 };
 
+pub(super) const SLOWLOG: Help = Help {
+    name: "SLOWLOG",
+    lines: &[
+        "GET [<count>]",
+        "    The latest slow commands (10, or <count>; -1 means all), each with: number,",
+        "    time, microseconds that it took, arguments, address and name of the client.",
+        "LEN",
+        "    How many there are.",
+        "RESET",
+        "    Forget all of them.",
+    ],
+};
+
 pub(super) const OBJECT: Help = Help {
     name: "OBJECT",
     lines: &[

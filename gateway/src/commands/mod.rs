@@ -13,6 +13,7 @@ mod introspection;
 mod lolwut;
 mod memory;
 mod server;
+mod slowlog;
 
 use proto::catalogue::GatewayCommand;
 use proto::resp::ReplyWriter;

@@ -6,9 +6,11 @@ use std::sync::atomic::Ordering;
 
 use proto::catalogue::{GatewayCommand, StorageCommand};
 use proto::counters::{
-    CallCounter, DatabaseCounter, GatewayCounter as G, WorkerCounter as W, gateway_page,
-    worker_page,
+    CallCounter, DatabaseCounter, ErrorCounter, GatewayCounter as G, WorkerCounter as W,
+    gateway_page, worker_page,
 };
+use proto::latency;
+use proto::settings::Setting;
 use runtime::Role;
 
 use super::figures::ratio;
@@ -210,18 +212,15 @@ impl Report {
         }
     }
 
-    /// Errors by first word: those of the gateway exactly; those of workers are counted per command.
+    /// Errors by first word, of the gateway and of the workers.
     pub(super) fn error_counts(&self) -> BTreeMap<String, u64> {
         let mut counts = self.shared.errors();
-        let failed: u64 = StorageCommand::ALL
-            .iter()
-            .map(|&command| {
-                let place = worker_page::call(command, CallCounter::Failed);
-                self.sum(Role::StorageWorker, |page| page.since_reset(place))
-            })
-            .sum();
-        if failed > 0 {
-            *counts.entry("ERR".to_owned()).or_default() += failed;
+        for &error in ErrorCounter::ALL {
+            let place = worker_page::error(error);
+            let count = self.sum(Role::StorageWorker, |page| page.since_reset(place));
+            if count > 0 {
+                *counts.entry(error.code().to_owned()).or_default() += count;
+            }
         }
         counts
     }
@@ -232,7 +231,52 @@ impl Report {
         }
     }
 
-    pub(super) fn latencystats(&self, _: &mut String) {}
+    pub(super) fn latencystats(&self, out: &mut String) {
+        let settings = &self.live.settings;
+        if !settings.latency_tracking() {
+            return;
+        }
+        let percentiles = settings.print(Setting::LatencyTrackingInfoPercentiles);
+        let percentiles: Vec<&str> = percentiles.split_whitespace().collect();
+        let mut write = |name: &str, role: Role, calls: usize, first: usize| {
+            let counts = self.histogram(role, calls, first);
+            if counts.iter().all(|&count| count == 0) {
+                return;
+            }
+            let shares = percentiles.iter().map(|word| {
+                let ns = latency::percentile(&counts, word.parse().unwrap_or_default());
+                format!("p{word}={}.{:03}", ns / 1000, ns % 1000)
+            });
+            let shares: Vec<String> = shares.collect();
+            let name = format!("latency_percentiles_usec_{name}");
+            line(out, &name, shares.join(","));
+        };
+        for command in GatewayCommand::ALL {
+            let first = gateway_page::latency(command, 0);
+            let calls = gateway_page::call(command, CallCounter::Calls);
+            write(command.name(), Role::Gateway, calls, first);
+        }
+        for command in StorageCommand::ALL {
+            let first = worker_page::latency(command, 0);
+            let calls = worker_page::call(command, CallCounter::Calls);
+            write(command.name(), Role::StorageWorker, calls, first);
+        }
+    }
+
+    /// The sum of a command's histograms, which begin at this place of each page. Those without any
+    /// `calls` are not looked at: that alone would give them memory.
+    fn histogram(&self, role: Role, calls: usize, first: usize) -> [u64; latency::BUCKETS] {
+        let mut counts = [0; latency::BUCKETS];
+        self.shared.with_pages(|pages| {
+            let pages = pages.iter().filter(|page| page.id.role == role);
+            for page in pages.filter(|page| page.level(calls) > 0) {
+                for (bucket, count) in counts.iter_mut().enumerate() {
+                    *count += page.since_reset(first + bucket);
+                }
+            }
+        });
+        counts
+    }
 
     pub(super) fn keyspace(&self, out: &mut String) {
         for database in 0..self.live.databases {

@@ -191,6 +191,36 @@ fn replies_for_a_connection_that_is_gone_reach_nobody() {
 }
 
 #[test]
+fn replies_in_pieces_count_as_large_ones() {
+    let mut world = World::new(1, 1 << 16, &[]);
+    let client = world.open();
+    world.say(client, &command(&[b"SET", b"k", &[b'x'; 200_000]]));
+    let get = command(&[b"GET", b"k"]);
+    world.say(client, &get);
+    world.core.input(client, &get.repeat(1000));
+    let in_flight = world.core.get(client).unwrap().replies.in_flight();
+    assert!((1..=21).contains(&in_flight), "{in_flight} at once");
+    world.received.get_mut(&client).unwrap().clear();
+    world.settle();
+    assert_eq!(world.received[&client].len(), 1000 * (200_000 + 11));
+}
+
+#[test]
+fn nobody_waits_for_a_worker_that_sends_garbage() {
+    let mut world = World::new(2, 1 << 16, &[]);
+    let (asked, idle) = (world.open(), world.open());
+    world.say(idle, &command(&[b"SET", b"b", b"1"]));
+    world.core.input(asked, &command(&[b"GET", b"a"]));
+    world.turn(100);
+    world.workers[1].send_raw(&[0xff; 32]);
+    world.turn(100);
+    assert_eq!(world.closed, [asked]);
+    // The other one serves on; the keys of this one are gone for now, and that is said.
+    assert_eq!(world.say(idle, &command(&[b"GET", b"b"])), "$1\r\n1\r\n");
+    assert!(world.say(idle, &command(&[b"GET", b"a"])).starts_with('-'));
+}
+
+#[test]
 fn a_rename_is_carried_through_without_its_client() {
     let mut world = World::new(4, 1 << 16, &[]);
     let client = world.open();

@@ -8,4 +8,5 @@
 mod half;
 mod machine;
 mod protocol;
+mod slow;
 mod world;

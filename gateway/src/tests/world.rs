@@ -52,11 +52,11 @@ pub(super) struct ModelWorker {
 }
 
 impl ModelWorker {
-    /// Takes up to `most` requests; true if there was one.
+    /// Takes up to `most` requests; true if there was one, or something to send.
     pub(super) fn work(&mut self, most: usize) -> bool {
-        self.flush();
+        let flushed = self.flush();
         if !self.waiting.is_empty() {
-            return false;
+            return flushed;
         }
         let readable = self.requests.refresh().unwrap();
         let bytes = self.requests.readable().to_vec();
@@ -79,7 +79,7 @@ impl ModelWorker {
         self.replies.publish();
         self.requests.release();
         self.gateway.news().announce(self.position);
-        done > 0
+        done > 0 || flushed
     }
 
     fn assemble(&mut self, header: &RequestHeader, body: &[u8]) {
@@ -134,6 +134,12 @@ impl ModelWorker {
         assert!(self.waiting.is_empty(), "no room");
     }
 
+    /// Sends bytes that may be no frame.
+    pub(super) fn send_raw(&mut self, bytes: &[u8]) {
+        self.waiting.push(bytes.to_vec());
+        self.flush();
+    }
+
     /// Is a successor from now on, and asks who waits.
     pub(super) fn succeed(&mut self, epoch: u32) {
         let nobody = RequestHeader {
@@ -166,7 +172,7 @@ impl ModelWorker {
         self.flush();
     }
 
-    fn flush(&mut self) {
+    fn flush(&mut self) -> bool {
         let mut sent = 0;
         for frame in &self.waiting {
             let Some(place) = self.replies.reserve(frame.len()) else {
@@ -181,6 +187,7 @@ impl ModelWorker {
             self.replies.publish();
             self.gateway.news().announce(self.position);
         }
+        sent > 0
     }
 }
 

@@ -4,8 +4,8 @@
 //! its layout is this list. INFO, `sirocco status` and the metrics port add pages up.
 //!
 //! ```text
-//!   storage worker   fixed | per database: keys, expires, average TTL | per storage row: calls, µs, ...
-//!   gateway thread   fixed | per gateway row: calls, µs, ... | per storage row: rejected, failed
+//!   storage worker   fixed | errors | per storage row: calls, µs, ... | per storage row: latencies | per database
+//!   gateway thread   fixed | per gateway row: calls, µs, ... | per storage row: rejected | per gateway row: latencies
 //! ```
 //!
 //! Invariants
@@ -15,6 +15,7 @@
 //! Not here: the memory of a page (`shm::Party`), what INFO prints (gateway).
 
 use crate::catalogue::{GatewayCommand, StorageCommand};
+use crate::{CommandError, latency};
 
 macro_rules! counters {
     ($(#[$doc:meta])* $name:ident { $( $(#[$row:meta])* $counter:ident, )* }) => {
@@ -114,6 +115,63 @@ counters! {
 }
 
 counters! {
+    /// Errors that a storage worker answers with, by their first words.
+    ErrorCounter {
+        /// The one that says nothing more, and any that is not below.
+        Err,
+        /// WRONGTYPE.
+        WrongType,
+        /// OOM.
+        OutOfMemory,
+        /// BUSYGROUP.
+        BusyGroup,
+        /// NOGROUP.
+        NoGroup,
+        /// BUSYKEY.
+        BusyKey,
+        /// INVALIDOBJ.
+        InvalidObject,
+        /// UNBLOCKED.
+        Unblocked,
+    }
+}
+
+impl ErrorCounter {
+    /// The first word.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Err => "ERR",
+            Self::WrongType => "WRONGTYPE",
+            Self::OutOfMemory => "OOM",
+            Self::BusyGroup => "BUSYGROUP",
+            Self::NoGroup => "NOGROUP",
+            Self::BusyKey => "BUSYKEY",
+            Self::InvalidObject => "INVALIDOBJ",
+            Self::Unblocked => "UNBLOCKED",
+        }
+    }
+
+    /// Where an error is counted.
+    #[cold]
+    #[must_use]
+    pub fn of(error: &CommandError) -> Self {
+        let made;
+        let line = match error.fixed_text() {
+            Some(text) => text.as_bytes(),
+            None => {
+                made = error.to_line();
+                &made
+            }
+        };
+        let code = line.split(|&byte| byte == b' ').next();
+        let mut counters = Self::ALL.iter().copied();
+        let found = counters.find(|counter| Some(counter.code().as_bytes()) == code);
+        found.unwrap_or(Self::Err)
+    }
+}
+
+counters! {
     /// Per command: what the process that executes it counts.
     CallCounter {
         /// Executions.
@@ -191,23 +249,40 @@ counters! {
 
 /// Layout of a storage worker's page.
 pub mod worker_page {
-    use super::{CallCounter, DatabaseCounter, StorageCommand, WorkerCounter};
+    use super::{
+        CallCounter, DatabaseCounter, ErrorCounter, StorageCommand, WorkerCounter, latency,
+    };
 
-    /// Place of a database's counter.
+    const CALLS: usize = WorkerCounter::COUNT + ErrorCounter::COUNT;
+    const LATENCIES: usize = CALLS + StorageCommand::COUNT * CallCounter::COUNT;
+    const DATABASES: usize = LATENCIES + StorageCommand::COUNT * latency::BUCKETS;
+
+    /// Place of the count of one kind of errors.
     #[inline]
     #[must_use]
-    pub const fn database(database: u16, counter: DatabaseCounter) -> usize {
-        WorkerCounter::COUNT
-            + StorageCommand::COUNT * CallCounter::COUNT
-            + database as usize * DatabaseCounter::COUNT
-            + counter as usize
+    pub const fn error(error: ErrorCounter) -> usize {
+        WorkerCounter::COUNT + error as usize
     }
 
     /// Place of a command's counter.
     #[inline]
     #[must_use]
     pub const fn call(command: StorageCommand, counter: CallCounter) -> usize {
-        WorkerCounter::COUNT + command as usize * CallCounter::COUNT + counter as usize
+        CALLS + command as usize * CallCounter::COUNT + counter as usize
+    }
+
+    /// Place of a bucket of a command's latencies.
+    #[inline]
+    #[must_use]
+    pub const fn latency(command: StorageCommand, bucket: usize) -> usize {
+        LATENCIES + command as usize * latency::BUCKETS + bucket
+    }
+
+    /// Place of a database's counter.
+    #[inline]
+    #[must_use]
+    pub const fn database(database: u16, counter: DatabaseCounter) -> usize {
+        DATABASES + database as usize * DatabaseCounter::COUNT + counter as usize
     }
 
     /// Counters in a page for so many databases.
@@ -219,10 +294,13 @@ pub mod worker_page {
 
 /// Layout of a gateway thread's page.
 pub mod gateway_page {
-    use super::{CallCounter, GatewayCommand, GatewayCounter, RejectCounter, StorageCommand};
+    use super::{
+        CallCounter, GatewayCommand, GatewayCounter, RejectCounter, StorageCommand, latency,
+    };
 
     const REJECTS: usize =
         GatewayCounter::COUNT + GatewayCommand::COUNT * (CallCounter::COUNT + RejectCounter::COUNT);
+    const LATENCIES: usize = REJECTS + StorageCommand::COUNT * RejectCounter::COUNT;
 
     /// Place of a gateway command's counter.
     #[inline]
@@ -247,8 +325,15 @@ pub mod gateway_page {
         REJECTS + command as usize * RejectCounter::COUNT
     }
 
+    /// Place of a bucket of a gateway command's latencies.
+    #[inline]
+    #[must_use]
+    pub const fn latency(command: GatewayCommand, bucket: usize) -> usize {
+        LATENCIES + command as usize * latency::BUCKETS + bucket
+    }
+
     /// Counters in a page.
-    pub const LEN: usize = REJECTS + StorageCommand::COUNT * RejectCounter::COUNT;
+    pub const LEN: usize = LATENCIES + GatewayCommand::COUNT * latency::BUCKETS;
 }
 
 #[cfg(test)]
@@ -257,14 +342,34 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
+    fn errors_are_counted_by_their_first_word() {
+        let line = |text: &str| CommandError::Line(text.as_bytes().into());
+        for (error, code) in [
+            (CommandError::WrongType, "WRONGTYPE"),
+            (CommandError::Syntax, "ERR"),
+            (line("NOGROUP No such key 'x'"), "NOGROUP"),
+            (line("NEVERHEARD of it"), "ERR"),
+            (CommandError::Unblocked, "UNBLOCKED"),
+        ] {
+            assert_eq!(ErrorCounter::of(&error).code(), code);
+        }
+    }
+
+    #[test]
     fn every_place_of_a_page_is_used_once() {
         let mut places = HashSet::new();
         for counter in WorkerCounter::ALL {
             assert!(places.insert(counter.place()));
         }
+        for error in ErrorCounter::ALL {
+            assert!(places.insert(worker_page::error(*error)));
+        }
         for command in StorageCommand::ALL {
             for counter in CallCounter::ALL {
                 assert!(places.insert(worker_page::call(command, *counter)));
+            }
+            for bucket in 0..latency::BUCKETS {
+                assert!(places.insert(worker_page::latency(command, bucket)));
             }
         }
         for database in 0..16 {
@@ -284,6 +389,9 @@ mod tests {
                 assert!(places.insert(gateway_page::call(command, *counter)));
             }
             assert!(places.insert(gateway_page::call_rejected(command)));
+            for bucket in 0..latency::BUCKETS {
+                assert!(places.insert(gateway_page::latency(command, bucket)));
+            }
         }
         for command in StorageCommand::ALL {
             assert!(places.insert(gateway_page::storage_rejected(command)));

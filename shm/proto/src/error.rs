@@ -196,6 +196,7 @@ fixed_errors! {
     NotOnOrOff = "ERR Argument must be ON or OFF";
     NoSuchKeyHere = "ERR The specified key does not exist";
     // --- generic
+    SlowLogCount = "ERR count should be greater than or equal to -1";
     OutOfRange = "ERR value is out of range";
     NotInSymmetricRange = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
     SortByDenied = "ERR BY option of SORT denied in cluster mode when keys formed by the pattern may be in different slots.";

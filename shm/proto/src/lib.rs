@@ -36,12 +36,14 @@ pub mod error;
 pub mod frame;
 pub mod glob;
 pub mod ids;
+pub mod latency;
 pub mod limits;
 pub mod number;
 pub mod registry;
 pub mod resp;
 pub mod settings;
 pub mod slot;
+pub mod slow_call;
 pub mod time;
 
 pub use error::CommandError;

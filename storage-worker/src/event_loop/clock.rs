@@ -9,12 +9,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     unix_ns: u64,
+    lap_ns: u64,
 }
 
 impl Clock {
     /// A clock that has been looked at.
     pub(crate) fn new() -> Self {
-        Self { unix_ns: unix_ns() }
+        let unix_ns = unix_ns();
+        Self {
+            unix_ns,
+            lap_ns: unix_ns,
+        }
     }
 
     /// Looks again; returns the time since the last look, zero if the clock was set back.
@@ -22,7 +27,15 @@ impl Clock {
     pub(crate) fn tick(&mut self) -> Duration {
         let before = self.unix_ns;
         self.unix_ns = unix_ns();
+        self.lap_ns = self.unix_ns;
         Duration::from_nanos(self.unix_ns.saturating_sub(before))
+    }
+
+    /// The time since the last lap or look. The time of the last look stays.
+    pub(crate) fn lap(&mut self) -> Duration {
+        let before = self.lap_ns;
+        self.lap_ns = unix_ns();
+        Duration::from_nanos(self.lap_ns.saturating_sub(before))
     }
 
     /// The time of the last look.

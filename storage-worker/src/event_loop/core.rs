@@ -13,6 +13,7 @@ use crate::blocking::Signal;
 use crate::engine::Engine;
 use crate::random::Random;
 use crate::settings::MemoryLimit;
+use proto::catalogue::StorageCommand;
 use proto::counters::{DatabaseCounter, WorkerCounter, worker_page};
 use proto::time::UnixMillis;
 use shm::{CommitLine, Party};
@@ -62,6 +63,8 @@ pub(crate) struct Core {
     /// Replies that nobody wants; scratch memory.
     pub(crate) unwanted: Vec<u8>,
     pub(crate) limit: MemoryLimit,
+    /// From so many microseconds on a command is slow; `None`: none is.
+    slow_from: Option<u64>,
     /// Bytes that the other workers use.
     pub(crate) others_used_bytes: u64,
     /// Commands that read since the last commit line.
@@ -105,6 +108,7 @@ impl Core {
             ahead: Vec::new(),
             unwanted: Vec::new(),
             limit,
+            slow_from: None,
             others_used_bytes: 0,
             is_uncommitted: false,
             is_precise: false,
@@ -126,6 +130,22 @@ impl Core {
         self.clock.tick();
         self.now = self.clock.now();
         self.engine.keyspace.set_now(self.now);
+    }
+
+    /// From so many microseconds on a command is slow, as `slowlog-log-slower-than` says.
+    pub(crate) fn set_slow_from(&mut self, micros: i64) {
+        self.slow_from = u64::try_from(micros).ok();
+        self.engine.time_from(self.slow_from);
+    }
+
+    /// The microseconds that the command which has just run took, if that was slow.
+    #[inline]
+    pub(crate) fn slow_micros(&mut self, command: StorageCommand) -> Option<u64> {
+        if !self.engine.is_timed(command) {
+            return None;
+        }
+        let micros = u64::try_from(self.clock.lap().as_micros()).unwrap_or(u64::MAX);
+        (micros >= self.slow_from?).then_some(micros)
     }
 
     /// Notes that the number of keys of a database may have changed.

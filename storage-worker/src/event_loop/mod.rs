@@ -210,6 +210,7 @@ impl EventLoop {
         keyspace.set_clock_mode(clock_mode(settings));
         keyspace.set_lazy_free(lazy_free(settings));
         self.core.limit = MemoryLimit::new(settings);
+        self.core.set_slow_from(settings.slowlog_log_slower_than());
     }
 
     fn drain(&mut self, within: Duration) {

@@ -61,6 +61,8 @@ struct Waiting {
     bytes: Vec<u8>,
     /// Bytes that are in the ring.
     sent: usize,
+    /// A frame that comes behind it, if there is room then.
+    then: Option<(ReplyHeader, Vec<u8>)>,
 }
 
 /// What became of a reply.
@@ -186,6 +188,7 @@ impl Replies {
             },
             bytes: std::mem::take(&mut self.spill),
             sent: 0,
+            then: None,
         });
         if self.send_waiting() {
             Placed::InRing
@@ -234,6 +237,9 @@ impl Replies {
             self.ring.commit(padded(frame_len));
             waiting.sent += len;
             if is_last {
+                if let Some((header, bytes)) = waiting.then {
+                    self.send_if_room(header, &bytes);
+                }
                 return true;
             }
         }
@@ -250,6 +256,7 @@ impl Replies {
             header,
             bytes: bytes.to_vec(),
             sent: 0,
+            then: None,
         });
         if self.send_waiting() {
             Placed::InRing
@@ -265,6 +272,35 @@ impl Replies {
             len: REPLY_HEADER_BYTES as u32,
             ..header_for(request, kind)
         });
+    }
+
+    /// Sends a frame that is no reply behind that to `request`, unless there is no room for it.
+    #[cold]
+    pub(crate) fn tell(&mut self, request: &RequestHeader, kind: ReplyKind, bytes: Vec<u8>) {
+        let header = header_for(request, kind);
+        match &mut self.waiting {
+            Some(waiting) => waiting.then = Some((header, bytes)),
+            None => {
+                self.close();
+                self.send_if_room(header, &bytes);
+            }
+        }
+    }
+
+    fn send_if_room(&mut self, header: ReplyHeader, bytes: &[u8]) {
+        let len = REPLY_HEADER_BYTES + bytes.len();
+        if let Some(place) = self.ring.reserve(padded(len))
+            && let Some((head, body)) = place.split_first_chunk_mut()
+        {
+            ReplyHeader {
+                len: len as u32,
+                ..header
+            }
+            .encode(head);
+            body[..bytes.len()].copy_from_slice(bytes);
+            body[bytes.len()..].fill(0);
+            self.ring.commit(padded(len));
+        }
     }
 
     /// Asks the peer for what a successor must have. False if there is no room for it now.

@@ -12,8 +12,10 @@ use crate::blocking::Block;
 use crate::engine::{Engine, Executed};
 use proto::CommandError;
 use proto::catalogue::StorageCommand;
-use proto::frame::{REQUEST_HEADER_BYTES, ReplyKind, RequestHeader, flags, reply_flags};
+use proto::counters::ErrorCounter;
+use proto::frame::{Args, REQUEST_HEADER_BYTES, ReplyKind, RequestHeader, flags, reply_flags};
 use proto::resp::reply::ReplyWriter;
+use proto::slow_call::write_arguments;
 use std::time::Duration;
 
 /// How one frame ended.
@@ -57,7 +59,7 @@ impl Runner<'_> {
         }
         let executed = self.execute(request, command, body, hash);
         self.core.is_uncommitted = true;
-        match self.finish(request, command, executed) {
+        match self.finish(request, command, body, executed) {
             Placed::Waiting => Ran::Held { wrote: false },
             Placed::InRing => {
                 if self.core.is_precise {
@@ -82,12 +84,14 @@ impl Runner<'_> {
         let writes = Engine::writes(command);
         let Some(executed) = self.execute_bracketed(request, command, body, hash) else {
             let ran = self.refuse(request, &CommandError::OutOfMemory);
-            self.core.tally.count(command, true);
+            self.core
+                .tally
+                .count(command, Some(ErrorCounter::OutOfMemory));
             return ran;
         };
         let placed = match self.core.engine.effects.waking.block.take() {
             Some(block) => self.park(request, command, body, *block),
-            None => match self.finish(request, command, executed) {
+            None => match self.finish(request, command, body, executed) {
                 Placed::InRing => Ran::Done,
                 Placed::Waiting => Ran::Held { wrote: writes },
             },
@@ -107,7 +111,9 @@ impl Runner<'_> {
     pub(super) fn run_again(&mut self, parked: &Parked) -> Option<Placed> {
         let (request, command) = (&parked.request, parked.command);
         let Some(executed) = self.execute_bracketed(request, command, &parked.body, None) else {
-            self.core.tally.count(command, true);
+            self.core
+                .tally
+                .count(command, Some(ErrorCounter::OutOfMemory));
             let ran = self.refuse(request, &CommandError::OutOfMemory);
             return Some(match ran {
                 Ran::Held { .. } => Placed::Waiting,
@@ -117,7 +123,7 @@ impl Runner<'_> {
         if self.core.engine.effects.waking.block.take().is_some() {
             return None;
         }
-        Some(self.finish(request, command, executed))
+        Some(self.finish(request, command, &parked.body, executed))
     }
 
     /// Executes a command within a bracket if it writes; `None` if there is no memory for it.
@@ -200,7 +206,8 @@ impl Runner<'_> {
         flags: u8,
         error: Option<CommandError>,
     ) -> Ran {
-        self.core.tally.count(parked.command, error.is_some());
+        let counted = error.as_ref().map(ErrorCounter::of);
+        self.core.tally.count(parked.command, counted);
         let mut reply = Vec::new();
         let is_resp3 = parked.request.flags & flags::RESP3 != 0;
         let mut writer = ReplyWriter::to_vec(&mut reply, is_resp3);
@@ -258,16 +265,46 @@ impl Runner<'_> {
         &mut self,
         request: &RequestHeader,
         command: StorageCommand,
+        body: &[u8],
         executed: Executed,
     ) -> Placed {
-        self.core.tally.count(command, executed.is_error);
+        self.core.tally.count(command, executed.error);
         if let Some(sleep) = self.core.engine.effects.sleep.take() {
             stop_for(sleep);
         }
-        if request.flags & flags::DISCARD != 0 {
-            return Placed::InRing;
+        let slow = self.core.slow_micros(command);
+        let placed = if request.flags & flags::DISCARD == 0 {
+            self.replies.finish(executed.reply_len, executed.is_spilled)
+        } else {
+            Placed::InRing
+        };
+        if let Some(micros) = slow {
+            self.tell_slow(request, command, body, micros);
         }
-        self.replies.finish(executed.reply_len, executed.is_spilled)
+        placed
+    }
+
+    /// Lets the gateway know that a command was slow.
+    #[cold]
+    fn tell_slow(
+        &mut self,
+        request: &RequestHeader,
+        command: StorageCommand,
+        body: &[u8],
+        micros: u64,
+    ) {
+        let mut spans = Vec::new();
+        let Ok(args) = Args::new(body, request.argc, &mut spans) else {
+            return;
+        };
+        let mut bytes = micros.to_le_bytes().to_vec();
+        let mut entry = Vec::new();
+        let mut writer = ReplyWriter::to_vec(&mut entry, false);
+        let name = command.name().split('|').next().unwrap_or_default();
+        let words = std::iter::once(name.as_bytes()).chain(args.iter_from(1));
+        write_arguments(&mut writer, args.len(), words);
+        bytes.append(&mut entry);
+        self.replies.tell(request, ReplyKind::Slow, bytes);
     }
 
     /// Answers with an error without running anything.

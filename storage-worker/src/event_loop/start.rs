@@ -175,6 +175,7 @@ pub(crate) fn start(mut child: Child) -> Result<EventLoop, StartError> {
         seed,
     );
     let mut core = Core::new(engine, bracket, party, MemoryLimit::new(&settings), seed);
+    core.set_slow_from(settings.slowlog_log_slower_than());
     if plan.deaths_in_a_row > 0 {
         core.be_precise();
     }

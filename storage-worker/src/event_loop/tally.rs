@@ -4,11 +4,14 @@
 //! and after each would be a tenth of that. So a batch is timed as a whole and its time is shared
 //! out by count; only a batch with one kind of command gives exact times, which is the usual case.
 //!
-//! Cost: per command one increment in a private array; per batch two looks at the clock and one
-//! store per kind of command that occurred.
+//! The same holds for the histograms of latencies: each command of a batch counts with its share.
+//!
+//! Cost: per command one increment in a private array; per batch two looks at the clock and three
+//! stores per kind of command that occurred.
 
 use proto::catalogue::StorageCommand;
-use proto::counters::{CallCounter, WorkerCounter, worker_page};
+use proto::counters::{CallCounter, ErrorCounter, WorkerCounter, worker_page};
+use proto::latency;
 use shm::Counters;
 use std::time::Duration;
 
@@ -17,6 +20,8 @@ use std::time::Duration;
 pub(crate) struct Tally {
     calls: [u32; StorageCommand::COUNT],
     failed: [u32; StorageCommand::COUNT],
+    errors: [u32; ErrorCounter::COUNT],
+    any_errors: bool,
     /// The kinds that occurred.
     seen: Vec<StorageCommand>,
     total: u32,
@@ -29,22 +34,28 @@ impl Tally {
         Self {
             calls: [0; StorageCommand::COUNT],
             failed: [0; StorageCommand::COUNT],
+            errors: [0; ErrorCounter::COUNT],
+            any_errors: false,
             seen: Vec::with_capacity(StorageCommand::COUNT),
             total: 0,
             rest_ns: [0; StorageCommand::COUNT],
         }
     }
 
-    /// Counts one command.
+    /// Counts one command, and the error that it answers with.
     #[inline]
-    pub(crate) fn count(&mut self, command: StorageCommand, is_error: bool) {
+    pub(crate) fn count(&mut self, command: StorageCommand, error: Option<ErrorCounter>) {
         let calls = &mut self.calls[command as usize];
         if *calls == 0 {
             self.seen.push(command);
         }
         *calls += 1;
         self.total += 1;
-        self.failed[command as usize] += u32::from(is_error);
+        if let Some(error) = error {
+            self.failed[command as usize] += 1;
+            self.errors[error as usize] += 1;
+            self.any_errors = true;
+        }
     }
 
     /// Writes the batch, which took `elapsed`, to the page and begins a new one.
@@ -57,8 +68,10 @@ impl Tally {
             let at = command as usize;
             let calls = u64::from(std::mem::take(&mut self.calls[at]));
             let failed = u64::from(std::mem::take(&mut self.failed[at]));
-            let share_ns = elapsed_ns.saturating_mul(calls) / u64::from(self.total)
-                + u64::from(self.rest_ns[at]);
+            let share_ns = elapsed_ns.saturating_mul(calls) / u64::from(self.total);
+            let bucket = latency::bucket(share_ns / calls.max(1));
+            page.add(worker_page::latency(command, bucket), calls);
+            let share_ns = share_ns + u64::from(self.rest_ns[at]);
             self.rest_ns[at] = (share_ns % 1000) as u32;
             page.add(worker_page::call(command, CallCounter::Calls), calls);
             page.add(
@@ -67,6 +80,12 @@ impl Tally {
             );
             if failed > 0 {
                 page.add(worker_page::call(command, CallCounter::Failed), failed);
+            }
+        }
+        if std::mem::take(&mut self.any_errors) {
+            for error in ErrorCounter::ALL {
+                let count = std::mem::take(&mut self.errors[*error as usize]);
+                page.add(worker_page::error(*error), u64::from(count));
             }
         }
         page.add(WorkerCounter::Commands.place(), u64::from(self.total));

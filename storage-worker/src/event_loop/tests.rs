@@ -201,7 +201,7 @@ impl World {
                 part: header.part,
                 sequence: header.sequence,
                 count: header.count,
-                bytes: String::from_utf8(body.to_vec()).unwrap(),
+                bytes: String::from_utf8_lossy(body).into_owned(),
             });
             let len = padded(header.len as usize);
             self.replies.consume(len);
@@ -348,6 +348,72 @@ fn a_full_reply_ring_sets_the_link_aside_and_loses_nothing() {
         worker.serve();
     }
     assert_eq!(replies as usize, asked.len());
+}
+
+#[test]
+fn a_slow_command_is_told_behind_its_reply() {
+    let mut world = World::new();
+    let mut worker = world.start();
+    let told = |frames: &[Frame]| -> Vec<(ReplyKind, String)> {
+        frames
+            .iter()
+            .map(|frame| match frame.kind {
+                ReplyKind::Slow => (
+                    frame.kind,
+                    frame.bytes[frame.bytes.rfind("\0*").unwrap() + 1..].to_owned(),
+                ),
+                kind => (kind, frame.bytes.clone()),
+            })
+            .collect()
+    };
+    worker.core.set_slow_from(0);
+    world.send(1, "SET k v");
+    world.send(1, "GET k");
+    worker.serve();
+    let want = [
+        (ReplyKind::Reply, "+OK\r\n"),
+        (ReplyKind::Slow, "*3\r\n$3\r\nset\r\n$1\r\nk\r\n$1\r\nv\r\n"),
+        (ReplyKind::Reply, "$1\r\nv\r\n"),
+        (ReplyKind::Slow, "*2\r\n$3\r\nget\r\n$1\r\nk\r\n"),
+    ];
+    let want = want.map(|(kind, text)| (kind, text.to_owned()));
+    assert_eq!(told(&world.receive()), want);
+    // Behind the last piece of a large one, which waits for room.
+    world.send(1, "SETRANGE big 299999 x");
+    worker.serve();
+    world.receive();
+    world.send(1, "GETRANGE big 0 -1");
+    let mut kinds = Vec::new();
+    for _ in 0..50 {
+        worker.serve();
+        kinds.extend(world.receive().iter().map(|frame| frame.kind));
+    }
+    assert_eq!(
+        kinds
+            .iter()
+            .filter(|&&kind| kind == ReplyKind::Slow)
+            .count(),
+        1
+    );
+    assert_eq!(
+        kinds[kinds.len() - 2..],
+        [ReplyKind::ReplyEnd, ReplyKind::Slow]
+    );
+    // What is fast cannot take that long, and is not looked at.
+    worker.core.set_slow_from(1_000_000);
+    world.send(1, "GET k");
+    world.send(1, "KEYS *");
+    worker.serve();
+    assert!(
+        world
+            .receive()
+            .iter()
+            .all(|frame| frame.kind == ReplyKind::Reply)
+    );
+    worker.core.set_slow_from(-1);
+    world.send(1, "GET k");
+    worker.serve();
+    assert_eq!(world.receive().len(), 1);
 }
 
 #[test]

@@ -37,6 +37,10 @@ const ROWS: &[(Row, &str)] = &[
         "Commands about how a value is kept.",
     ),
     (
+        container("slowlog", depends(Group::Server, "2.2.12")),
+        "Commands about commands that were slow.",
+    ),
+    (
         container("xgroup", depends(Group::Stream, "5.0.0")),
         "Commands about groups of consumers.",
     ),

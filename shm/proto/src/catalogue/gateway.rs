@@ -235,6 +235,26 @@ macro_rules! gateway_commands {
             docs(Server, "1.0.0", "O(N) with N the number of keys if it saves, otherwise O(1)", SHUTDOWN)
                 .history(&[("7.0.0", "`NOW`, `FORCE` and `ABORT`.")]))
             => server::shutdown;
+        /// Returns the latest slow commands.
+        SlowLogGet     ("slowlog|get", -2, ADMIN | LOADING | STALE, none(), Gateway,
+            docs(Server, "2.2.12", "O(N) with N the number of entries returned", &[int("count").optional()])
+                .history(&[("4.0.0", "Address and name of the client.")])
+                .tips(&["request_policy:all_nodes", "nondeterministic_output"]))
+            => slowlog::get;
+        /// Lists the subcommands.
+        SlowLogHelp    ("slowlog|help", 2, LOADING | STALE, none(), Gateway,
+            docs(Server, "6.2.0", "O(1)", NONE))
+            => slowlog::help;
+        /// Returns how many slow commands are remembered.
+        SlowLogLen     ("slowlog|len", 2, ADMIN | LOADING | STALE, none(), Gateway,
+            docs(Server, "2.2.12", "O(1)", NONE)
+                .tips(&["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"]))
+            => slowlog::len;
+        /// Forgets the slow commands.
+        SlowLogReset   ("slowlog|reset", 2, ADMIN | LOADING | STALE, none(), Gateway,
+            docs(Server, "2.2.12", "O(N) with N the number of entries", NONE)
+                .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"]))
+            => slowlog::reset;
         /// Returns the time of the server.
         Time           ("time", 1, LOADING | STALE | FAST, none(), Gateway,
             docs(Server, "2.6.0", "O(1)", NONE).tips(&["nondeterministic_output"]))

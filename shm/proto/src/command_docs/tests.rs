@@ -92,7 +92,7 @@ fn keys_of_requests_are_those_of_the_reference() {
 fn lists_are_filtered() {
     assert_eq!(
         listed(&["COMMAND", "LIST", "FILTERBY", "PATTERN", "*|GET"]),
-        "*1 $10 config|get "
+        "*2 $10 config|get $11 slowlog|get "
     );
     assert_eq!(
         listed(&["COMMAND", "LIST", "FILTERBY", "MODULE", "x"]),

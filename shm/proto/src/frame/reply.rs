@@ -36,6 +36,9 @@ pub enum ReplyKind {
     /// The worker is a successor: it asks for the commands that wait and belong to it, in the name
     /// of the number in `sequence`. Whatever its predecessor has sent stands before this frame.
     Resume = 6,
+    /// No reply: the command that this frame names took longer than `slowlog-log-slower-than`. Holds
+    /// the microseconds as u64, then the arguments as RESP (`slow_call`).
+    Slow = 7,
 }
 
 /// Bits of [`ReplyHeader::flags`].
@@ -59,6 +62,7 @@ impl ReplyKind {
             4 => Some(Self::Pong),
             5 => Some(Self::Again),
             6 => Some(Self::Resume),
+            7 => Some(Self::Slow),
             _ => None,
         }
     }
@@ -138,7 +142,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn headers_round_trip(numbers in any::<(u8, u16, u32, u32, u32, u32)>(), kind in 1u8..=6) {
+        fn headers_round_trip(numbers in any::<(u8, u16, u32, u32, u32, u32)>(), kind in 1u8..=7) {
             let (flags, part, connection, generation, sequence, count) = numbers;
             let kind = ReplyKind::from_u8(kind).unwrap();
             let header = ReplyHeader { len: 24, kind, flags, part, connection, generation, sequence, count };

@@ -379,8 +379,8 @@ settings_table! {
     SlowlogLogSlowerThan slowlog_log_slower_than "slowlog-log-slower-than" [] {int(-1, I64)} "10000" Live Works "Microseconds from which a command is slow; -1 logs none.";
     SlowlogMaxLen slowlog_max_len "slowlog-max-len" [] {int(0, I64)} "128" Live Works "Entries of the slow log.";
     LatencyMonitorThreshold latency_monitor_threshold "latency-monitor-threshold" [] {int(0, I64)} "0" Live None "Milliseconds from which an event is recorded.";
-    LatencyTracking latency_tracking "latency-tracking" [] {bool} "yes" Live None "Measure the latency of every command.";
-    LatencyTrackingInfoPercentiles latency_tracking_info_percentiles "latency-tracking-info-percentiles" [] {percentiles} "50 99 99.9" Live None "Percentiles in INFO latencystats.";
+    LatencyTracking latency_tracking "latency-tracking" [] {bool} "yes" Live Works "Measure the latency of every command.";
+    LatencyTrackingInfoPercentiles latency_tracking_info_percentiles "latency-tracking-info-percentiles" [] {percentiles} "50 99 99.9" Live Works "Percentiles in INFO latencystats.";
     NotifyKeyspaceEvents notify_keyspace_events "notify-keyspace-events" [] {events} "" Live Works "Which changes of keys are published.";
     TrackingTableMaxKeys tracking_table_max_keys "tracking-table-max-keys" [] {int(0, I64)} "1000000" Live None "Keys remembered for client-side caches.";
     BusyReplyThreshold busy_reply_threshold "busy-reply-threshold" ["lua-time-limit"] {int(0, I64)} "5000" Live Works "Milliseconds after which a script makes others see BUSY.";
