@@ -29,6 +29,8 @@ pub(crate) const BITOP_STORE: StorageCommand = StorageCommand::BitOpStore;
 pub(crate) const LCS: StorageCommand = StorageCommand::LcsOfStrings;
 /// Switches for tests, sent to every worker.
 pub(crate) const DEBUG: StorageCommand = StorageCommand::Debug;
+/// Reloads every key of every worker.
+pub(crate) const DEBUG_RELOAD: StorageCommand = StorageCommand::DebugReload;
 /// What DEBUG OBJECT answers.
 pub(crate) const DEBUG_OBJECT: StorageCommand = StorageCommand::DebugObject;
 

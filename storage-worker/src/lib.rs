@@ -13,6 +13,7 @@
 //!   engine        the core: request, time and seed in; reply bytes and effects out
 //!   commands      one function per row of the catalogue
 //!   context       what such a function may touch
+//!   rdb           values as bytes: DUMP, RESTORE, snapshots
 //!   keyspace      databases, dictionaries, entries, expiry, eviction: everything in the arena
 //!   collections   data structures in the arena, algorithms over plain bytes
 //! ```
@@ -34,6 +35,7 @@ mod event_loop;
 )]
 pub mod keyspace;
 pub mod random;
+pub mod rdb;
 pub mod settings;
 
 /// Runs a storage worker until it is drained.

@@ -16,6 +16,10 @@ pub struct EngineSettings {
     pub databases: u16,
     /// Whether the eviction policy counts accesses (LFU) instead of dating them (LRU).
     pub policy_is_lfu: bool,
+    /// Whether the eviction policy dates accesses.
+    pub policy_is_lru: bool,
+    /// `rdbcompression`: strings in snapshots and payloads are compressed.
+    pub compresses_payloads: bool,
     /// `lazyfree-lazy-user-flush`: FLUSHDB and FLUSHALL without ASYNC or SYNC free in slices.
     pub flush_is_lazy: bool,
     /// `lazyfree-lazy-user-del`: DEL works as UNLINK.
@@ -98,6 +102,11 @@ impl EngineSettings {
             policy(settings),
             EvictionPolicy::AllKeysLfu | EvictionPolicy::VolatileLfu
         );
+        self.policy_is_lru = matches!(
+            policy(settings),
+            EvictionPolicy::AllKeysLru | EvictionPolicy::VolatileLru
+        );
+        self.compresses_payloads = settings.rdbcompression();
         self.flush_is_lazy = settings.lazyfree_lazy_user_flush();
         self.del_is_lazy = settings.lazyfree_lazy_user_del();
         self.list_fill = Fill::new(settings.list_max_listpack_size());
@@ -113,6 +122,8 @@ impl EngineSettings {
             bulk_bytes_max: 0,
             databases,
             policy_is_lfu: false,
+            policy_is_lru: false,
+            compresses_payloads: true,
             flush_is_lazy: false,
             del_is_lazy: false,
             list_fill: Fill::default(),

@@ -29,8 +29,8 @@ mod lists {
 
 mod keys {
     harness::transcripts!("tests/commands/keys":
-        copy, del, exists, expire, expiry_upkeep, flush, keys, memory, move_, object, rename, scan, select, sort,
-        swapdb, ttl, type_, wait);
+        copy, del, dump, exists, expire, expiry_upkeep, flush, keys, memory, move_, object, reload, rename, restore,
+        scan, select, sort, swapdb, ttl, type_, wait);
 }
 
 mod hyperloglogs {

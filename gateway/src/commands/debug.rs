@@ -6,7 +6,7 @@ use proto::resp::ReplyWriter;
 use proto::settings::Protected;
 use proto::slot::slot_of;
 
-use super::help;
+use super::{help, reload};
 use crate::call::Call;
 use crate::connection::Origin;
 use crate::core::{Core, Flow};
@@ -23,6 +23,7 @@ pub(super) fn debug(core: &mut Core, call: &Call<'_>) -> Flow {
         (b"HELP", 2) => help::answer(core, call, help::DEBUG),
         (b"SLEEP", 3) => sleep(core, call),
         (b"OBJECT", 3 | 4) => object(core, call),
+        (b"RELOAD", 2..) => reload::reload(core, call),
         (b"SET-ACTIVE-EXPIRE" | b"QUICKLIST-PACKED-THRESHOLD", 3) => {
             let finish = Finish::Join {
                 merge: Merge::AllOk,

@@ -12,6 +12,7 @@ mod help;
 mod introspection;
 mod lolwut;
 mod memory;
+mod reload;
 mod server;
 mod slowlog;
 

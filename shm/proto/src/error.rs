@@ -207,6 +207,14 @@ fixed_errors! {
     FirstDatabase = "ERR invalid first DB index";
     SecondDatabase = "ERR invalid second DB index";
     DatabaseOutOfRange = "ERR DB index is out of range";
+    BusyKey = "BUSYKEY Target key name already exists.";
+    RestoreIdleTime = "ERR Invalid IDLETIME value, must be >= 0";
+    RestoreFrequency = "ERR Invalid FREQ value, must be >= 0 and <= 255";
+    RestoreTtl = "ERR Invalid TTL value, must be >= 0";
+    RestorePayload = "ERR DUMP payload version or checksum are wrong";
+    RestoreData = "ERR Bad data format";
+    ReloadOptions = "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.";
+    ReloadFailed = "ERR Error trying to load the RDB dump, check server logs.";
     NoFrequency = "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.";
     NoIdleTime = "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.";
     // --- connection

@@ -5,89 +5,194 @@
 //!   nnnooooo [n'] o'   offset o * 256 + o' + 1     n + 2 bytes from so far back (n = 7: 9 + n' bytes)
 //! ```
 //!
-//! Compressing looks three bytes up in a table of places where such bytes were last; decompressing
-//! checks everything, so that garbage gives an error and not a panic.
+//! Compressing looks three bytes up in a table of places where such bytes were last, with the hash and
+//! the steps of the reference, so that payloads are equal byte for byte; decompressing checks
+//! everything, so that garbage gives an error and not a panic.
+//!
+//! The table is kept from one call to the next: clearing its 256 KiB would cost more than compressing
+//! a short string. Places are counted on from call to call, so older ones are known by being too small.
+
+use std::cell::RefCell;
 
 /// Most bytes in one run of literal ones.
 const LITERALS_MAX: usize = 32;
 /// Furthest way back.
 const OFFSET_MAX: usize = 1 << 13;
-/// Shortest and longest match.
-const MATCH_MIN: usize = 3;
-const MATCH_MAX: usize = 2 + 7 + 255;
-const TABLE_BITS: u32 = 13;
+/// Longest match.
+const MATCH_MAX: usize = 264;
+/// Bytes that a match compares before it looks at where it has to end.
+const COMPARED_AT_ONCE: usize = 16;
+const TABLE_BITS: u32 = 16;
+
+/// Places where three bytes were last, by their hash.
+#[derive(Debug)]
+struct Places {
+    /// `base` and the offset; what is not above `base` belongs to an earlier call.
+    table: Box<[u32]>,
+    base: u32,
+}
+
+thread_local! {
+    static PLACES: RefCell<Places> = RefCell::new(Places {
+        table: vec![0; 1 << TABLE_BITS].into_boxed_slice(),
+        base: 0,
+    });
+}
+
+impl Places {
+    /// Makes room for the offsets of an input; false if no table could have it.
+    fn begin(&mut self, len: usize) -> bool {
+        let Ok(len) = u32::try_from(len) else {
+            return false;
+        };
+        if self.base.checked_add(len).is_none() {
+            self.table.fill(0);
+            self.base = 0;
+        }
+        true
+    }
+
+    fn end(&mut self, len: usize) {
+        // `begin` has seen that it fits.
+        self.base += len as u32;
+    }
+
+    /// Where the three bytes at `at` were last; they are now here. The very first place does not count.
+    #[inline]
+    fn exchange(&mut self, input: &[u8], at: usize) -> Option<usize> {
+        let [a, b, c] = [input[at], input[at + 1], input[at + 2]];
+        let bytes = u32::from_be_bytes([0, a, b, c]);
+        let slot = (bytes >> 8).wrapping_sub(bytes.wrapping_mul(5)) & ((1 << TABLE_BITS) - 1);
+        let before = std::mem::replace(&mut self.table[slot as usize], self.base + at as u32);
+        (before > self.base).then(|| (before - self.base) as usize)
+    }
+}
 
 /// Compresses bytes, if the result has at most `len_max` of them.
 #[must_use]
 pub fn compress(input: &[u8], len_max: usize) -> Option<Vec<u8>> {
-    // Places in the table are one more than the offset, so that 0 is none.
-    let mut table = vec![0u32; 1 << TABLE_BITS];
-    let mut output = Vec::with_capacity(len_max.min(input.len()));
-    let mut at = 0;
-    let mut literals_from = 0;
-    while at + MATCH_MIN < input.len() {
-        let slot = slot_of(input, at);
-        let place = std::mem::replace(&mut table[slot], at as u32 + 1) as usize;
-        let matched = match place.checked_sub(1) {
-            Some(from) if at - from <= OFFSET_MAX => match_len(input, from, at),
-            _ => 0,
-        };
-        if matched < MATCH_MIN {
-            at += 1;
-            continue;
-        }
-        write_literals(&mut output, &input[literals_from..at]);
-        write_match(&mut output, at - (place - 1), matched);
-        if output.len() > len_max {
+    PLACES.with_borrow_mut(|places| {
+        if input.is_empty() || !places.begin(input.len()) {
             return None;
         }
-        // The last places inside of the match are worth finding again.
-        let end = at + matched;
-        for inside in (at + 1).max(end.saturating_sub(2))..end {
-            if inside + MATCH_MIN <= input.len() {
-                table[slot_of(input, inside)] = inside as u32 + 1;
+        let output = compress_with(places, input, len_max);
+        places.end(input.len());
+        output
+    })
+}
+
+/// Output whose last run of literal bytes is still open: its control byte is there already.
+#[derive(Debug)]
+struct Output {
+    bytes: Vec<u8>,
+    literals: usize,
+    len_max: usize,
+}
+
+impl Output {
+    fn open_run(&mut self) {
+        self.bytes.push(0);
+        self.literals = 0;
+    }
+
+    fn close_run(&mut self) {
+        match self.literals {
+            0 => drop(self.bytes.pop()),
+            count => {
+                let control = self.bytes.len() - count - 1;
+                self.bytes[control] = count as u8 - 1;
             }
         }
-        at = end;
-        literals_from = at;
     }
-    write_literals(&mut output, &input[literals_from..]);
-    (output.len() <= len_max).then_some(output)
+
+    #[inline]
+    fn literal(&mut self, byte: u8) {
+        self.bytes.push(byte);
+        self.literals += 1;
+        if self.literals == LITERALS_MAX {
+            self.close_run();
+            self.open_run();
+        }
+    }
+
+    /// Whether a match may be too long for the limit.
+    fn is_short_of_room(&self) -> bool {
+        let unused_run = usize::from(self.literals == 0);
+        self.bytes.len() - unused_run + 4 >= self.len_max
+    }
+
+    fn matched(&mut self, back: usize, len: usize) {
+        self.close_run();
+        let (high, more) = ((back >> 8) as u8, len - 2);
+        if more < 7 {
+            self.bytes.push((more as u8) << 5 | high);
+        } else {
+            self.bytes.push(7 << 5 | high);
+            self.bytes.push((more - 7) as u8);
+        }
+        self.bytes.push(back as u8);
+        self.open_run();
+    }
 }
 
-#[inline]
-fn slot_of(input: &[u8], at: usize) -> usize {
-    let key = u32::from_le_bytes([0, input[at], input[at + 1], input[at + 2]]);
-    (key.wrapping_mul(0x9E37_79B1) >> (32 - TABLE_BITS)) as usize
+fn compress_with(places: &mut Places, input: &[u8], len_max: usize) -> Option<Vec<u8>> {
+    let end = input.len();
+    let mut output = Output {
+        bytes: Vec::with_capacity(len_max.min(end)),
+        literals: 0,
+        len_max,
+    };
+    output.open_run();
+    let mut at = 0;
+    while at + 2 < end {
+        let before = places.exchange(input, at);
+        let before = before
+            .filter(|&from| at - from <= OFFSET_MAX && input[from..from + 3] == input[at..at + 3]);
+        let Some(from) = before else {
+            if output.bytes.len() >= len_max {
+                return None;
+            }
+            output.literal(input[at]);
+            at += 1;
+            continue;
+        };
+        if output.is_short_of_room() {
+            return None;
+        }
+        let len = match_len(input, from, at);
+        output.matched(at - from - 1, len);
+        at += len;
+        if at + 2 >= end {
+            break;
+        }
+        // The last two places inside of the match are worth finding again.
+        places.exchange(input, at - 2);
+        places.exchange(input, at - 1);
+    }
+    if output.bytes.len() + 3 > len_max {
+        return None;
+    }
+    input[at..].iter().for_each(|&byte| output.literal(byte));
+    output.close_run();
+    Some(output.bytes)
 }
 
+/// Bytes that are equal from two places on: three are known to be. As in the reference, the last two
+/// bytes of the input belong to a match only if it got there without looking.
 #[inline]
 fn match_len(input: &[u8], from: usize, at: usize) -> usize {
-    let len_max = MATCH_MAX.min(input.len() - at);
+    let room = (input.len() - at - 2).min(MATCH_MAX);
+    let least = if room > COMPARED_AT_ONCE {
+        3 + COMPARED_AT_ONCE
+    } else {
+        3
+    };
     input[from..]
         .iter()
-        .zip(&input[at..at + len_max])
+        .zip(&input[at..])
+        .take(room.max(least))
         .take_while(|(a, b)| a == b)
         .count()
-}
-
-fn write_literals(output: &mut Vec<u8>, literals: &[u8]) {
-    for run in literals.chunks(LITERALS_MAX) {
-        output.push(run.len() as u8 - 1);
-        output.extend_from_slice(run);
-    }
-}
-
-fn write_match(output: &mut Vec<u8>, offset: usize, len: usize) {
-    let (back, len) = (offset - 1, len - 2);
-    let high = (back >> 8) as u8;
-    if len < 7 {
-        output.push((len as u8) << 5 | high);
-    } else {
-        output.push(7 << 5 | high);
-        output.push((len - 7) as u8);
-    }
-    output.push(back as u8);
 }
 
 /// What was compressed, if it has exactly `len` bytes; none if the input is not whole.
@@ -140,6 +245,10 @@ mod tests {
     use super::*;
 
     fn check(input: &[u8]) {
+        if input.is_empty() {
+            assert_eq!(compress(input, 16), None);
+            return;
+        }
         let Some(compressed) = compress(input, input.len() + input.len() / 16 + 16) else {
             panic!("literals take a 32nd more at most");
         };

@@ -49,6 +49,23 @@ pub(super) fn fresh(mode: ClockMode, now: UnixMillis) -> u32 {
     }
 }
 
+/// The clock of an entry that was not used for so many seconds. More than the clock can tell wraps
+/// round as in the reference.
+pub(super) fn idle_for(now: UnixMillis, idle_seconds: i64) -> u32 {
+    let clock = i64::from(seconds(now)) - idle_seconds.max(0);
+    let wrapped = if clock < 0 {
+        clock + i64::from(CLOCK_MAX)
+    } else {
+        clock
+    };
+    wrapped as u32 & CLOCK_MAX
+}
+
+/// The clock of an entry whose counter stands at `counter`.
+pub(super) fn counting(now: UnixMillis, counter: u8) -> u32 {
+    minutes(now) << 8 | u32::from(counter)
+}
+
 /// The clock after a use.
 #[inline]
 pub(super) fn touched(mode: ClockMode, clock: u32, now: UnixMillis, random: u64) -> u32 {
@@ -116,6 +133,21 @@ mod tests {
             69,
             "wraps"
         );
+    }
+
+    #[test]
+    fn an_idle_time_can_be_set_and_wraps() {
+        let now = UnixMillis(1_700_000_000_000);
+        for seconds in [0, 7, 1_000_000] {
+            assert_eq!(
+                i64::from(idle_seconds(idle_for(now, seconds), now)),
+                seconds
+            );
+        }
+        let now = UnixMillis(1_796_069_019_000);
+        assert_eq!(idle_seconds(idle_for(now, 20_000_000), now), 3_222_784);
+        assert_eq!(frequency(LFU, counting(now, 200), now), 200);
+        idle_for(now, i64::MAX);
     }
 
     #[test]

@@ -60,6 +60,26 @@ impl ValueKind {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Form(pub u8);
 
+/// What the numbers mean, but for those of hashes (`collections::hash::form`).
+impl Form {
+    /// A list in one listpack.
+    pub const LIST_LISTPACK: Form = Form(0);
+    /// A list in nodes.
+    pub const LIST_NODES: Form = Form(1);
+    /// A set of integers.
+    pub const SET_INTSET: Form = Form(0);
+    /// A small set.
+    pub const SET_LISTPACK: Form = Form(1);
+    /// A large set.
+    pub const SET_TABLE: Form = Form(2);
+    /// A small sorted set.
+    pub const SORTED_SET_LISTPACK: Form = Form(0);
+    /// A large sorted set.
+    pub const SORTED_SET_TABLE: Form = Form(1);
+    /// A stream.
+    pub const STREAM: Form = Form(0);
+}
+
 /// What an entry says of its value besides the value: kind, form, and whether a short string is shown
 /// as `raw`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

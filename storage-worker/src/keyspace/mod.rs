@@ -51,6 +51,7 @@ mod structure;
 mod tests;
 mod times;
 mod transfer;
+mod usage;
 mod value;
 #[cfg(test)]
 mod value_tests;
@@ -72,6 +73,7 @@ pub use kind::{Form, ValueKind};
 pub use scan::SlotRange;
 pub use string::{Expiry, StringValue};
 pub use structure::{Encoding, Held};
+pub use usage::Usage;
 pub use value::ValueMut;
 
 use dictionary::{Dictionary, Element};

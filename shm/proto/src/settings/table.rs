@@ -394,7 +394,7 @@ settings_table! {
     RdbDelSyncFiles rdb_del_sync_files "rdb-del-sync-files" [] {bool} "no" Live None "Remove snapshots used for replication.";
     RdbSaveIncrementalFsync rdb_save_incremental_fsync "rdb-save-incremental-fsync" [] {bool} "yes" Live None "Sync snapshots in pieces.";
     StopWritesOnBgsaveError stop_writes_on_bgsave_error "stop-writes-on-bgsave-error" [] {bool} "yes" Live None "Refuse writes after a failed snapshot.";
-    SanitizeDumpPayload sanitize_dump_payload "sanitize-dump-payload" [] {choice(SanitizeDumpPayload)} "no" Live None "Check restored payloads in depth.";
+    SanitizeDumpPayload sanitize_dump_payload "sanitize-dump-payload" [] {choice(SanitizeDumpPayload)} "no" Live Works "Check restored payloads in depth: accepted, they always are.";
     Appendonly appendonly "appendonly" [] {bool} "no" Live Missing "Log every write.";
     Appendfilename appendfilename "appendfilename" [] {text(log_file_name)} "appendonly.aof" Start Works "Name of the log's files.";
     Appenddirname appenddirname "appenddirname" [] {text(log_folder_name)} "appendonlydir" Start Works "Folder of the log's files.";

@@ -23,7 +23,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::Ttl;
 use super::field::Field;
 use super::schedule::Schedule;
-use crate::collections::Structure;
+use crate::collections::{Owned, Structure};
 use crate::keyspace::dictionary::{Dictionary, Element, Place, Position};
 
 /// See the module.
@@ -67,6 +67,12 @@ impl Table {
             });
         }
         table
+    }
+
+    /// An empty table that is nobody's yet.
+    #[must_use]
+    pub fn create_owned(seed: u64) -> Owned<Self> {
+        Owned::new(Self::create(seed))
     }
 
     /// A table that `fill` fills.

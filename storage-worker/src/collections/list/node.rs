@@ -124,6 +124,13 @@ impl Node {
         }
     }
 
+    /// What LZF has made of the bytes, if they are kept compressed.
+    #[must_use]
+    pub fn compressed(&self) -> Option<&[u8]> {
+        let stored = self.buffer.bytes().get(LENGTH_BYTES..);
+        stored.filter(|_| self.is_compressed)
+    }
+
     /// Calls `each` with the elements number `from` on, or backwards from there to the first one,
     /// until it says false. Says whether it never did.
     #[inline]

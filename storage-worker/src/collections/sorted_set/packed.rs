@@ -215,6 +215,13 @@ pub fn insert(target: &mut impl Splice, score: f64, member: &[u8]) {
     });
 }
 
+/// Adds a member behind all others, where it belongs.
+pub fn push_last(target: &mut impl Splice, score: f64, member: &[u8]) {
+    with_score(score, |score| {
+        listpack::push_back_all(target, [StringRef::Bytes(member), score].into_iter());
+    });
+}
+
 /// Gives a member another score and moves it to where it then belongs.
 pub fn set_score(target: &mut impl Splice, member: Member, name: &[u8], score: f64) {
     let packed = Packed::new(target.bytes());

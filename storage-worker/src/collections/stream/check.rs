@@ -54,6 +54,7 @@ fn check_entries(id: StreamId, list: Listpack<'_>) -> Option<()> {
     let counts_agree = deleted == marked && live.checked_add(deleted) == Some(count) && count > 0;
     counts_agree.then_some(())?;
     let view = View::new(id, list);
+    (view.entries().next()?.id == id).then_some(())?;
     let mut last = None;
     view.entries()
         .all(|entry| last.replace(entry.id).is_none_or(|last| last < entry.id))

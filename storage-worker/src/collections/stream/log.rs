@@ -173,6 +173,38 @@ impl Log {
         }
     }
 
+    /// All nodes in order, with their ids, as the bytes that they are kept in.
+    pub fn nodes(&self) -> impl Iterator<Item = (StreamId, &[u8])> {
+        let nodes = self.nodes.iter().chain(self.tail());
+        nodes.map(|node| (node.id, node.bytes.bytes()))
+    }
+
+    /// Adds a node that [`super::is_node`] has found whole, and counts what is in it; says whether it
+    /// is behind all others. `entries_added` is the caller's.
+    pub fn push_node(&mut self, id: StreamId, bytes: &[u8]) -> bool {
+        if self.tail().is_some() && id <= self.last_id {
+            return false;
+        }
+        if self.tail().is_some() {
+            self.close_tail();
+        }
+        self.radix_nodes += self.radix_gain(id);
+        self.tail = Node {
+            id,
+            bytes: Buffer::from(bytes),
+        };
+        let view = self.tail.view();
+        let (live, last_id) = (view.live, view.last_id());
+        let first = view.entries().find(|entry| !entry.is_deleted);
+        let first_id = first.map(|entry| entry.id);
+        if let Some(first_id) = first_id.filter(|_| self.length == 0) {
+            self.first_id = first_id;
+        }
+        self.length += live as u64;
+        self.last_id = last_id;
+        true
+    }
+
     /// Puts the last node into the tree.
     fn close_tail(&mut self) {
         let mut node = std::mem::take(&mut self.tail);

@@ -15,7 +15,8 @@ impl Log {
     }
 
     /// How many entries were ever added up to and including this id, or [`UNKNOWN`].
-    fn added_up_to(&self, id: StreamId) -> i64 {
+    #[must_use]
+    pub fn added_up_to(&self, id: StreamId) -> i64 {
         let added = self.entries_added.cast_signed();
         if added == 0 {
             return 0;

@@ -18,9 +18,9 @@ use proto::time::UnixMillis;
 use std::ptr::NonNull;
 
 /// One listpack.
-const PACKED: Form = Form(0);
+const PACKED: Form = Form::LIST_LISTPACK;
 /// A `collections::list::List`.
-const NODES: Form = Form(1);
+const NODES: Form = Form::LIST_NODES;
 
 /// The settings that say how lists are kept.
 #[derive(Clone, Copy, Debug)]

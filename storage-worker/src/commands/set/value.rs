@@ -10,11 +10,11 @@ use crate::random::Random;
 use proto::time::UnixMillis;
 
 /// The set is an intset.
-pub(super) const INTSET: Form = Form(0);
+pub(super) const INTSET: Form = Form::SET_INTSET;
 /// The set is a listpack.
-pub(super) const LISTPACK: Form = Form(1);
+pub(super) const LISTPACK: Form = Form::SET_LISTPACK;
 /// The set is a table.
-pub(super) const TABLE: Form = Form(2);
+pub(super) const TABLE: Form = Form::SET_TABLE;
 
 /// A set. It borrows the keyspace, so that nothing can change under it.
 #[derive(Clone, Copy, Debug)]

@@ -18,9 +18,9 @@ use crate::settings::Limits;
 use proto::time::UnixMillis;
 
 /// A listpack.
-pub(crate) const PACKED: Form = Form(0);
+pub(crate) const PACKED: Form = Form::SORTED_SET_LISTPACK;
 /// A structure of its own.
-pub(crate) const TABLE: Form = Form(1);
+pub(crate) const TABLE: Form = Form::SORTED_SET_TABLE;
 
 /// A sorted set to be read.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use crate::settings::EngineSettings;
 use proto::time::UnixMillis;
 
 /// Streams have one form only.
-const FORM: Form = Form(0);
+const FORM: Form = Form::STREAM;
 
 /// When a node of a stream is full.
 pub(super) fn node_limits(settings: &EngineSettings) -> NodeLimits {

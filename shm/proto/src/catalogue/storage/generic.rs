@@ -55,6 +55,16 @@ pub(super) const EXPIRE_AT_MILLIS: &[Argument] = &[
     .optional(),
 ];
 
+pub(super) const RESTORE: &[Argument] = &[
+    key("key"),
+    int("ttl"),
+    string("serialized-value"),
+    word("REPLACE").since("3.0.0").optional(),
+    word("ABSTTL").since("5.0.0").optional(),
+    int("seconds").token("IDLETIME").since("5.0.0").optional(),
+    int("frequency").token("FREQ").since("5.0.0").optional(),
+];
+
 pub(super) const SCAN: &[Argument] = &[
     int("cursor"),
     pattern("pattern").token("MATCH").optional(),
@@ -94,6 +104,10 @@ macro_rules! generic_rows {
             docs(Generic, "1.0.0", "O(N) with N the number of keys, and of elements in their collections", KEYS)
                 .tips(&["request_policy:multi_shard", "response_policy:agg_sum"]))
             => keyspace::del;
+        /// Returns the value at a key in serialized form.
+        Dump           ("dump", 2, READONLY, one(RO | ACCESS), Owner,
+            docs(Generic, "2.6.0", "O(N) with N the size of the value", KEY).tips(&["nondeterministic_output"]))
+            => dump::dump;
         /// Counts how many of the given keys exist.
         Exists         ("exists", -2, READONLY | FAST, all(RO), Scatter(Merge::Sum),
             docs(Generic, "1.0.0", "O(N) with N the number of keys", KEYS)
@@ -175,6 +189,19 @@ macro_rules! generic_rows {
             docs(Generic, "1.0.0", "O(1)", &[key("key"), key_of(1, "newkey")])
                 .history(&[("3.2.0", "No error if both names are the same.")]))
             => keyspace::renamenx;
+        /// Creates a key from the serialized form of a value.
+        Restore        ("restore", -4, WRITE | DENYOOM, one(OW | UPDATE), Owner,
+            docs(Generic, "2.6.0", "O(N) with N the size of the value, O(N*log(N)) for sorted sets", generic::RESTORE)
+                .history(&[("3.0.0", "`REPLACE`."), ("5.0.0", "`ABSTTL`."), ("5.0.0", "`IDLETIME` and `FREQ`.")])
+                .categories(super::category::KEYSPACE | super::category::DANGEROUS))
+            => dump::restore;
+        /// Creates a key from the serialized form of a value, for slots that are on the way.
+        RestoreAsking  ("restore-asking", -4, WRITE | DENYOOM | ASKING, one(OW | UPDATE), Owner,
+            docs(Server, "3.0.0", "O(N) with N the size of the value, O(N*log(N)) for sorted sets", generic::RESTORE)
+                .history(&[("3.0.0", "`REPLACE`."), ("5.0.0", "`ABSTTL`."), ("5.0.0", "`IDLETIME` and `FREQ`.")])
+                .categories(super::category::KEYSPACE | super::category::DANGEROUS)
+                .system())
+            => dump::restore;
         /// Walks through the keys of the database in steps.
         Scan           ("scan", -2, READONLY, none(), Cursor,
             docs(Generic, "2.8.0", "O(1) per call, O(N) for all N keys", generic::SCAN).history(&[("6.0.0", "`TYPE`.")])

@@ -14,6 +14,10 @@ macro_rules! internal_rows {
         DebugObject    ("_debugobject", 2, READONLY | INTERNAL, one(RO | ACCESS), Owner,
             docs(Server, "1.0.0", "O(1)", KEY))
             => internal::debug_object;
+        /// Every key once through its serialized form and back: DEBUG RELOAD.
+        DebugReload    ("_debugreload", 1, WRITE | ADMIN | INTERNAL, none(), Every(Merge::AllOk),
+            docs(Server, "1.0.0", "O(N) with N the size of all values", NONE))
+            => dump::reload;
         /// A value in a form that `_import` takes: payload and absolute expiry (-1: none), or nothing.
         Export         ("_export", 2, READONLY | INTERNAL, one(RO | ACCESS), Owner,
             docs(Generic, "1.0.0", "O(N) with N the size of the value", KEY))
