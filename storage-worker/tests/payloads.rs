@@ -7,6 +7,8 @@
 //! sets of limits: there must be no panic, a value must pass its own checks and survive being dumped and
 //! read once more, and the arena must be as full afterwards as it was before.
 //!
+//! `payloads/refused.txt` has values that contradict themselves or promise more than there is.
+//!
 //! `PAYLOAD_ROUNDS` sets how many changed payloads are tried, `PAYLOAD_SEED` the seed.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -25,6 +27,7 @@ use storage_worker::rdb::{self, Decoder, Dialect, payload};
 use storage_worker::settings::{EngineSettings, Limits};
 
 const CORPUS: &str = include_str!("payloads/corpus.txt");
+const REFUSED: &str = include_str!("payloads/refused.txt");
 const NOW: UnixMillis = UnixMillis(1_800_000_000_000);
 const ROUNDS: u64 = 20_000;
 
@@ -35,17 +38,21 @@ struct Sample {
     payload: Vec<u8>,
 }
 
+fn bytes_of(digits: &str) -> Vec<u8> {
+    let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+    (0..digits.len()).step_by(2).map(byte).collect()
+}
+
 fn corpus() -> Vec<Sample> {
     let lines = CORPUS.lines().filter(|line| !line.starts_with('#'));
     lines
         .map(|line| {
             let (how, rest) = line.split_once(' ').unwrap();
             let (name, digits) = rest.split_once(": ").unwrap();
-            let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
             Sample {
                 name,
                 is_exact: how == "=",
-                payload: (0..digits.len()).step_by(2).map(byte).collect(),
+                payload: bytes_of(digits),
             }
         })
         .collect()
@@ -78,6 +85,18 @@ fn the_corpus_is_read_and_written_back() {
         let again = bench.run(&words(&[b"RESTORE", b"other", b"0", dumped, b"REPLACE"]));
         assert_eq!(again, b"+OK\r\n", "{name}");
         bench.check();
+    }
+}
+
+#[test]
+fn what_is_wrong_in_itself_is_refused() {
+    let mut bench = Bench::new(NOW);
+    let empty = Arena.used_bytes();
+    for line in REFUSED.lines().filter(|line| !line.starts_with('#')) {
+        let (name, digits) = line.split_once(": ").unwrap();
+        let reply = bench.run(&words(&[b"RESTORE", b"k", b"0", &bytes_of(digits)]));
+        assert_eq!(reply, b"-ERR Bad data format\r\n", "{name}");
+        assert_eq!(Arena.used_bytes(), empty, "{name} leaves something behind");
     }
 }
 

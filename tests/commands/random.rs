@@ -187,7 +187,8 @@ const SET_SHAPES: [&str; 40] = [
     "COPY S S REPLACE",
 ];
 
-const LIST_SHAPES: [&str; 30] = [
+const LIST_SHAPES: [&str; 31] = [
+    "DUMP l",
     "LPUSH l v*",
     "RPUSH l v*",
     "RPUSH L v*",
@@ -220,7 +221,11 @@ const LIST_SHAPES: [&str; 30] = [
     "COPY L L REPLACE",
 ];
 
-const STRING_SHAPES: [&str; 77] = [
+const STRING_SHAPES: [&str; 81] = [
+    "DUMP k",
+    "DUMP k",
+    "RESTORE k n v",
+    "RESTORE k t v REPLACE ABSTTL",
     "SET k v",
     "SET k v",
     "SET k v NX",

@@ -147,6 +147,7 @@ pub(crate) fn reload(ctx: &mut Context<'_>, _args: Args<'_>) -> CommandResult {
             }
         }
     }
+    ctx.effects.counts_elsewhere = true;
     ctx.reply.ok();
     Ok(())
 }

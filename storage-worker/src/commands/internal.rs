@@ -3,16 +3,17 @@
 //! The gateway uses them for commands over keys of several workers (it fetches with one and stores
 //! with another) and for switches that every worker must hear of.
 //!
-//! Payload of a moved value; only workers of one build exchange it. Collections that are structures do
-//! not move yet.
+//! Payload of a moved value; only workers of one build exchange it.
 //!
 //! ```text
 //!   | kind u8 | string: encoding u8 | its bytes (an integer as text) ... |
-//!             | others: form u8     | packed bytes ...                   |
+//!             | packed: form u8     | packed bytes ...                   |
+//!             | structures: 255     | as DUMP writes them                |
 //! ```
 
 use crate::commands::prelude::*;
 use crate::keyspace::{Encoding, Form};
+use crate::rdb::{self, Decoder, Dialect};
 use proto::settings::parse_memory;
 use proto::time::UnixMillis;
 use std::time::Duration;
@@ -22,6 +23,8 @@ pub(crate) use super::string::{lcs_of_values as lcs, strings};
 
 const ENCODING_AUTO: u8 = 0;
 const ENCODING_RAW: u8 = 1;
+/// Instead of a form: what follows is a type and a value as `rdb` writes them.
+const WRITTEN: u8 = 255;
 
 /// Elements of so many bytes or more cannot be told to have nodes of their own.
 const PLAIN_FROM_MAX: u64 = (1 << 32) - (1 << 20);
@@ -111,11 +114,11 @@ pub(crate) fn export(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         ctx.reply.null();
         return Ok(());
     };
-    if found.is_structure() {
-        return Err(CommandError::CrossSlot);
-    }
     let mut payload = vec![found.kind() as u8];
-    if found.kind() == ValueKind::String {
+    if found.is_structure() {
+        payload.extend([WRITTEN, rdb::type_of(&found)]);
+        rdb::write_value(&found, &mut rdb::Writer::new(&mut payload, false));
+    } else if found.kind() == ValueKind::String {
         payload.push(if found.encoding() == Encoding::Raw {
             ENCODING_RAW
         } else {
@@ -161,8 +164,16 @@ pub(crate) fn import(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
             };
             ctx.keyspace.set_string(&key, value, expiry);
         } else {
-            let form = Form(*how % 8);
-            ctx.keyspace.replace_with_packed(&key, kind, form, bytes);
+            if *how == WRITTEN {
+                let decoder = Decoder::new(ctx.settings, ctx.hash_seed).keeping_large();
+                let value = decoder.decode_payload(bytes, Dialect::Redis);
+                value
+                    .map_err(|_| CommandError::Internal)?
+                    .store(ctx.keyspace, &key);
+            } else {
+                let form = Form(*how % 8);
+                ctx.keyspace.replace_with_packed(&key, kind, form, bytes);
+            }
             if let Expiry::At(at) = expiry {
                 ctx.keyspace.set_expiry(&key, Some(at));
             }

@@ -83,7 +83,7 @@ impl Decoder<'_> {
         if count == 0 {
             return Err(Malformed::EMPTY);
         }
-        let mut hash = if count > self.settings.limits.hash_entries as u64 {
+        let mut hash = if count > self.limits().hash_entries as u64 {
             Growing::Table(Table::create_owned(self.seed))
         } else {
             Growing::Packed(pack::EMPTY.to_vec())
@@ -112,7 +112,7 @@ impl Decoder<'_> {
         (name, value): (&[u8], &[u8]),
         expiry: Option<UnixMillis>,
     ) {
-        let bytes_max = self.settings.limits.hash_value_bytes;
+        let bytes_max = self.limits().hash_value_bytes;
         if let Growing::Packed(bytes) = hash {
             let fits = name.len() <= bytes_max
                 && value.len() <= bytes_max
@@ -151,7 +151,7 @@ impl Decoder<'_> {
             return Err(Malformed::EMPTY);
         }
         check_names(list, 2)?;
-        if list.len() / 2 > self.settings.limits.hash_entries {
+        if list.len() / 2 > self.limits().hash_entries {
             return Ok(Value::Hash(
                 self.hash_table(Packed::new(&bytes, Width::Pairs)),
             ));
@@ -164,7 +164,7 @@ impl Decoder<'_> {
         let list = Listpack::new(&bytes);
         check_times(list)?;
         check_names(list, 3)?;
-        if list.len() / 3 > self.settings.limits.hash_entries {
+        if list.len() / 3 > self.limits().hash_entries {
             return Ok(Value::Hash(
                 self.hash_table(Packed::new(&bytes, Width::Triples)),
             ));
@@ -173,7 +173,7 @@ impl Decoder<'_> {
     }
 
     pub(super) fn hash_of_zipmap<'a>(self, reader: &mut Reader<'a>) -> Result<Value<'a>> {
-        let limits = &self.settings.limits;
+        let limits = self.limits();
         let bytes = reader.string()?;
         let pairs = zipmap::pairs(&bytes)?;
         if pairs.is_empty() {

@@ -34,7 +34,7 @@ impl Decoder<'_> {
 
     /// Whether one node with so much in it is a short list.
     fn is_short(self, bytes: usize, elements: usize) -> bool {
-        self.settings.list_fill.is_small(bytes, elements, false)
+        !self.keeps_large && self.settings.list_fill.is_small(bytes, elements, false)
     }
 
     pub(super) fn list_of_strings<'a>(self, reader: &mut Reader<'a>) -> Result<Value<'a>> {

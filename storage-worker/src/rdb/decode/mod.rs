@@ -17,7 +17,7 @@ use proto::number::parse_i64;
 use super::{Dialect, Reader, Value, types};
 use crate::collections::StringRef;
 use crate::collections::listpack::{BYTES_MAX, Listpack};
-use crate::settings::EngineSettings;
+use crate::settings::{EngineSettings, Limits};
 
 /// Bytes are no value; says why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,13 +45,36 @@ type Result<T> = std::result::Result<T, Malformed>;
 pub struct Decoder<'s> {
     settings: &'s EngineSettings,
     seed: u64,
+    keeps_large: bool,
 }
 
 impl<'s> Decoder<'s> {
     /// `seed` is the hash seed of the whole system.
     #[must_use]
     pub fn new(settings: &'s EngineSettings, seed: u64) -> Self {
-        Self { settings, seed }
+        Self {
+            settings,
+            seed,
+            keeps_large: false,
+        }
+    }
+
+    /// What was written as a structure becomes one again, however small it is.
+    #[must_use]
+    pub fn keeping_large(self) -> Self {
+        Self {
+            keeps_large: true,
+            ..self
+        }
+    }
+
+    /// Up to where values are packed.
+    fn limits(self) -> Limits {
+        if self.keeps_large {
+            Limits::default()
+        } else {
+            self.settings.limits
+        }
     }
 
     /// Reads a type and a value of it. What follows is ignored, as in the reference.

@@ -24,7 +24,7 @@ enum Growing {
 
 impl Decoder<'_> {
     fn integers_max(self) -> usize {
-        self.settings.limits.set_integers.min(INTSET_MAX)
+        self.limits().set_integers.min(INTSET_MAX)
     }
 
     /// A table with these members, which differ.
@@ -54,7 +54,7 @@ impl Decoder<'_> {
             return Err(Malformed::EMPTY);
         }
         check_names(list, 1)?;
-        if list.len() > self.settings.limits.set_entries {
+        if list.len() > self.limits().set_entries {
             return Ok(Value::Set(self.set_table(list.iter())));
         }
         Ok(Value::packed(ValueKind::Set, Form::SET_LISTPACK, bytes))
@@ -87,7 +87,7 @@ impl Decoder<'_> {
 
     /// Adds a member, the longest of which has so many bytes; says whether it is new.
     fn add_member(self, set: &mut Growing, member: &[u8], longest: usize) -> bool {
-        let limits = &self.settings.limits;
+        let limits = self.limits();
         if let Growing::Integers(bytes) = set {
             if let Some(number) = parse_i64(member) {
                 return intset::insert(bytes, number);

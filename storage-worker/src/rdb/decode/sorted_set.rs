@@ -44,7 +44,7 @@ impl Decoder<'_> {
         reader: &mut Reader<'a>,
         mut score: impl FnMut(&mut Reader<'a>) -> Result<f64>,
     ) -> Result<Value<'a>> {
-        let limits = &self.settings.limits;
+        let limits = self.limits();
         let count = reader.length()?;
         if count == 0 {
             return Err(Malformed::EMPTY);
@@ -90,7 +90,7 @@ impl Decoder<'_> {
         let list = Listpack::new(&bytes);
         check_order(list)?;
         check_names(list, 2)?;
-        if list.len() / 2 <= self.settings.limits.sorted_set_entries {
+        if list.len() / 2 <= self.limits().sorted_set_entries {
             return Ok(small(bytes));
         }
         let mut table: Owned<SortedSet> = SortedSet::create(self.seed);
