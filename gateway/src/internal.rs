@@ -33,6 +33,14 @@ pub(crate) const DEBUG: StorageCommand = StorageCommand::Debug;
 pub(crate) const DEBUG_RELOAD: StorageCommand = StorageCommand::DebugReload;
 /// What DEBUG OBJECT answers.
 pub(crate) const DEBUG_OBJECT: StorageCommand = StorageCommand::DebugObject;
+/// What DEBUG says about one value.
+pub(crate) const DEBUG_KEY: StorageCommand = StorageCommand::DebugKey;
+/// The digests of all databases.
+pub(crate) const DIGEST: StorageCommand = StorageCommand::Digest;
+/// The digests of some values.
+pub(crate) const DIGEST_VALUE: StorageCommand = StorageCommand::DigestValue;
+/// Makes the keys of DEBUG POPULATE.
+pub(crate) const POPULATE: StorageCommand = StorageCommand::Populate;
 
 /// One request of a step.
 #[derive(Debug)]

@@ -6,6 +6,7 @@
 //!   COPY a b      export a ─> import b
 //!   MSETNX        count existing keys ─> set, if none
 //!   BITOP, LCS    fetch the strings ─> compute where the result belongs
+//!   DEBUG DIGEST  ask all workers ─> join what they say of each database
 //!   RANDOMKEY     one worker after the other until one has a key
 //! ```
 //!
@@ -13,9 +14,12 @@
 //! lost: it exists at its new place before it is deleted at the old one. A step that has begun is
 //! carried through even if the client goes away. With all keys on one worker none of this is used.
 
+use std::collections::BTreeMap;
+
 use proto::CommandError;
 use proto::catalogue::{StepKind, StorageCommand};
 use proto::counters::{DatabaseCounter, worker_page};
+use proto::digest::Digest;
 use proto::number::parse_i64;
 use proto::slot::slot_of;
 
@@ -59,6 +63,8 @@ pub(crate) enum Steps {
     },
     /// LCS: both strings are being fetched.
     LcsFetch { options: Vec<Bytes>, order: Vec<u8> },
+    /// DEBUG DIGEST: all workers are being asked.
+    Digest,
     /// The last step's reply is the client's.
     Pass,
     /// RANDOMKEY: a worker is being asked; it and these others had none.
@@ -254,6 +260,7 @@ impl Core {
                 request.for_client = true;
                 Ok(Then::Step(vec![request], Steps::Pass))
             }
+            Steps::Digest => Ok(Then::Reply(joined_digest(gather)?)),
             Steps::Pass => Ok(Then::Reply(reply.to_vec())),
             Steps::Random { command, untried } => {
                 let mut untried = untried.clone();
@@ -346,7 +353,7 @@ impl Core {
 
     /// One request per worker for arguments of which every `step`th, the first included, is a key; and
     /// in which request each key went.
-    fn by_worker(
+    pub(crate) fn by_worker(
         &self,
         command: StorageCommand,
         arguments: &[Bytes],
@@ -428,6 +435,28 @@ fn exported(reply: &[u8]) -> Result<Option<(&[u8], Bytes)>, BadPart> {
     let payload = bulk(elements).flatten().ok_or(BadPart)?;
     let expiry = integer(elements.get(len..).ok_or(BadPart)?).ok_or(BadPart)?;
     Ok(Some((payload, expiry.to_string().into_bytes())))
+}
+
+/// The digest of the whole data set from the digests of databases, as a reply.
+fn joined_digest(gather: &Gather) -> Result<Bytes, BadPart> {
+    let mut databases: BTreeMap<i64, Digest> = BTreeMap::new();
+    for part in gather.parts() {
+        let (_, count, mut rest) = array(part).ok_or(BadPart)?;
+        for _ in 0..count / 2 {
+            let database = integer(rest).ok_or(BadPart)?;
+            rest = rest.get(reply_len(rest).ok_or(BadPart)?..).ok_or(BadPart)?;
+            let digest = bulk(rest).flatten().and_then(Digest::from_bytes);
+            rest = rest.get(reply_len(rest).ok_or(BadPart)?..).ok_or(BadPart)?;
+            let joined = databases.entry(database).or_default();
+            joined.join(&digest.ok_or(BadPart)?);
+        }
+    }
+    let mut all = Digest::default();
+    for (database, digest) in databases {
+        all.mix(&(database as u32).to_be_bytes());
+        all.join(&digest);
+    }
+    Ok(format!("+{all}\r\n").into_bytes())
 }
 
 /// Fetched strings in the order in which the client named their keys; nothing stands for empty.

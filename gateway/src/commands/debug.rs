@@ -2,16 +2,16 @@
 
 use proto::CommandError;
 use proto::catalogue::Merge;
+use proto::glob;
 use proto::resp::ReplyWriter;
 use proto::settings::Protected;
-use proto::slot::slot_of;
 
-use super::{help, reload};
+use super::{debug_data, help, reload};
 use crate::call::Call;
 use crate::connection::Origin;
 use crate::core::{Core, Flow};
 use crate::gather::Finish;
-use crate::internal::{self, Request};
+use crate::internal;
 
 /// DEBUG subcommand [arguments ...]
 pub(super) fn debug(core: &mut Core, call: &Call<'_>) -> Flow {
@@ -22,8 +22,13 @@ pub(super) fn debug(core: &mut Core, call: &Call<'_>) -> Flow {
     match (word.as_slice(), call.len()) {
         (b"HELP", 2) => help::answer(core, call, help::DEBUG),
         (b"SLEEP", 3) => sleep(core, call),
-        (b"OBJECT", 3 | 4) => object(core, call),
         (b"RELOAD", 2..) => reload::reload(core, call),
+        (b"OBJECT", 3 | 4) | (b"LISTPACK", 3) => debug_data::key(core, call),
+        (b"QUICKLIST" | b"HTSTATS-KEY", 3 | 4) => debug_data::key(core, call),
+        (b"HTSTATS", 3 | 4) => debug_data::tables(core, call),
+        (b"DIGEST", 2) => debug_data::digest(core, call),
+        (b"DIGEST-VALUE", 2..) => debug_data::digest_value(core, call),
+        (b"POPULATE", 3..=5) => debug_data::populate(core, call),
         (b"SET-ACTIVE-EXPIRE" | b"QUICKLIST-PACKED-THRESHOLD", 3) => {
             let finish = Finish::Join {
                 merge: Merge::AllOk,
@@ -36,7 +41,7 @@ pub(super) fn debug(core: &mut Core, call: &Call<'_>) -> Flow {
                 finish,
             )
         }
-        (b"STRINGMATCH-LEN", 4) => string_match(core, call),
+        (b"STRINGMATCH-TEST", 2) => match_at_random(core, call),
         (b"ERROR", 3) => core.error(call.index, &CommandError::Line(call.arg(2).into())),
         (b"LOG", 3) => {
             tracing::warn!(message = %String::from_utf8_lossy(call.arg(2)), "DEBUG LOG");
@@ -47,7 +52,8 @@ pub(super) fn debug(core: &mut Core, call: &Call<'_>) -> Flow {
         (b"DICT-RESIZING" | b"PAUSE-CRON" | b"SET-SKIP-CHECKSUM-VALIDATION", 3) => {
             core.ok(call.index)
         }
-        (b"REPLYBUFFER", 4) => core.ok(call.index),
+        (b"REPLYBUFFER", 4) if call.is(2, "RESIZING") => core.ok(call.index),
+        (b"REPLYBUFFER", 4) if call.is(2, "PEAK-RESET-TIME") => reset_time(core, call),
         (b"PANIC", 2) => panic_on_request(),
         (b"SEGFAULT", 2) => {
             // A process of ours that dies at any instruction is replaced; a signal is the honest test.
@@ -101,40 +107,37 @@ fn sleep(core: &mut Core, call: &Call<'_>) -> Flow {
     Flow::Stop
 }
 
-/// DEBUG OBJECT key
-fn object(core: &mut Core, call: &Call<'_>) -> Flow {
-    let key = call.arg(2);
-    let slot = slot_of(key);
-    let worker = core.lanes.owner(slot);
-    if !core.lanes.is_usable(worker) {
-        return core.unavailable(call.index, worker);
+/// DEBUG STRINGMATCH-TEST: patterns and texts by chance, of which none must take long or do harm.
+fn match_at_random(core: &mut Core, call: &Call<'_>) -> Flow {
+    const TRIES: usize = 20_000;
+    const LETTERS: &[u8] = b"**?[]^-\\ab";
+    for _ in 0..TRIES {
+        let mut word = || {
+            let mut bits = core.random();
+            let length = bits % 12;
+            let mut letters = Vec::new();
+            for _ in 0..length {
+                bits /= LETTERS.len() as u64;
+                letters.extend(LETTERS.get(bits as usize % LETTERS.len()));
+            }
+            letters
+        };
+        let (pattern, text) = (word(), word());
+        let _ = glob::matches(&pattern, &text, false);
     }
-    let request = Request {
-        command: internal::DEBUG_OBJECT,
-        worker,
-        slot,
-        database: None,
-        for_client: true,
-        arguments: vec![key.to_vec()],
-    };
-    let ticket = core.answer_later(call.index);
-    let finish = Finish::Join {
-        merge: Merge::First,
-        order: Vec::new(),
-    };
-    core.send_step(ticket, vec![request], finish);
-    Flow::Stop
+    let line = "Apparently Redis did not crash: test passed";
+    core.reply(call.index, |reply| reply.simple(line))
 }
 
-/// DEBUG STRINGMATCH-LEN length pattern: a string of that many letters a against the pattern.
-fn string_match(core: &mut Core, call: &Call<'_>) -> Flow {
-    const LONGEST: i64 = 64 << 20;
-    let Some(length) = proto::number::parse_i64(call.arg(2)) else {
-        return core.error(call.index, &CommandError::NotAnInteger);
-    };
-    let text = vec![b'a'; usize::try_from(length.clamp(0, LONGEST)).unwrap_or_default()];
-    let matches = call.arg(3) == text;
-    core.reply(call.index, |reply| reply.int(i64::from(matches)))
+/// DEBUG REPLYBUFFER PEAK-RESET-TIME never | reset | milliseconds: there is no such time, so only the word is
+/// checked.
+fn reset_time(core: &mut Core, call: &Call<'_>) -> Flow {
+    let is_known = call.is(3, "NEVER") || call.is(3, "RESET");
+    if is_known || proto::number::parse_i64(call.arg(3)).is_some() {
+        core.ok(call.index)
+    } else {
+        core.error(call.index, &CommandError::NotAnInteger)
+    }
 }
 
 /// DEBUG PROTOCOL type

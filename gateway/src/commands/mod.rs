@@ -8,6 +8,7 @@ mod client;
 mod config;
 mod connection;
 mod debug;
+mod debug_data;
 mod help;
 mod introspection;
 mod lolwut;

@@ -13,6 +13,7 @@
 //!   number      integers and floating point to text and back, digit for digit as Redis does it
 //!   slot, glob  key to slot; the one glob matcher
 //!   error       every error text that a client can see
+//!   digest, sha1  names for data that anybody can compute
 //!   counters    places in a statistics page
 //!   settings    one row per setting
 //!   registry    what the supervisor publishes for everybody
@@ -32,6 +33,7 @@ pub mod catalogue;
 pub mod command_docs;
 pub mod counters;
 pub mod cursor;
+pub mod digest;
 pub mod error;
 pub mod frame;
 pub mod glob;
@@ -42,6 +44,7 @@ pub mod number;
 pub mod registry;
 pub mod resp;
 pub mod settings;
+pub mod sha1;
 pub mod slot;
 pub mod slow_call;
 pub mod time;

@@ -9,6 +9,7 @@
 //! given fewer reads empty ones and does nothing worse.
 
 mod bitmap;
+mod debug;
 mod dump;
 mod element_scan;
 mod expire;

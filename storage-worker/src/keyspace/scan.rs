@@ -15,7 +15,7 @@ use proto::time::UnixMillis;
 use super::dictionary::{Dictionary, Position};
 use super::entry::Entry;
 use super::kind::ValueKind;
-use super::{GROUP, Keyspace, SLOTS, SlotTable, pointer};
+use super::{Found, GROUP, Keyspace, SLOTS, SlotTable, pointer};
 
 /// Consecutive slots, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +96,26 @@ impl Keyspace {
             position = Position::default();
         }
         cursor_at(last + 1, Position::default())
+    }
+
+    /// Calls `visit` with every live key of a database, in no order.
+    pub fn for_each(&self, db: u16, now: UnixMillis, mut visit: impl FnMut(&Found<'_>)) {
+        let slots = self
+            .existing(db)
+            .and_then(|database| pointer::<SlotTable>(database.slots));
+        let Some(slots) = slots else {
+            return;
+        };
+        // SAFETY: as in `scan`.
+        let slots = unsafe { slots.as_ref() };
+        for dictionary in &slots.dictionaries {
+            dictionary.for_each(|element| {
+                let entry = Entry::new(element);
+                if !entry.expiry().is_some_and(|at| at.has_passed(now)) {
+                    visit(&Found::new(entry, self.clock_mode, now));
+                }
+            });
+        }
     }
 
     /// A random live key of a database, each about equally likely.

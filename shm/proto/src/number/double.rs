@@ -9,6 +9,8 @@
 //!   everything else         1.234e+25       1e-10
 //! ```
 
+use std::io::Write;
+
 use super::grisu::{Digits, digits};
 use super::long_double::hexadecimal;
 use super::round::{DOUBLE, Rounded, round};
@@ -42,6 +44,20 @@ impl DoubleText {
 
     /// The text of `value`.
     pub fn format(&mut self, value: f64) -> &[u8] {
+        if value != 0.0 && value.abs() <= WHOLE_LIMIT && value.trunc() == value {
+            self.len = 0;
+            if value < 0.0 {
+                self.put(b"-");
+            }
+            self.put(itoa::Buffer::new().format(value.abs() as u64).as_bytes());
+            &self.bytes[..self.len]
+        } else {
+            self.format_by_digits(value)
+        }
+    }
+
+    /// The text of `value`, whole numbers laid out like all others: 1e+15.
+    pub fn format_by_digits(&mut self, value: f64) -> &[u8] {
         self.len = 0;
         if value.is_nan() {
             self.put(b"nan");
@@ -54,10 +70,58 @@ impl DoubleText {
             self.put(b"inf");
         } else if value == 0.0 {
             self.put(b"0");
-        } else if value.abs() <= WHOLE_LIMIT && value.trunc() == value {
-            self.put(itoa::Buffer::new().format(value.abs() as u64).as_bytes());
         } else {
             self.layout(&digits(value.abs()));
+        }
+        &self.bytes[..self.len]
+    }
+
+    /// The text of `value` with 17 digits, as C prints it for `%.17g`: 0.10000000000000001.
+    pub fn format_17_digits(&mut self, value: f64) -> &[u8] {
+        const DIGITS: i32 = 17;
+        if value == 0.0 || !value.is_finite() {
+            return self.format_by_digits(value);
+        }
+        self.len = 0;
+        if value < 0.0 {
+            self.put(b"-");
+        }
+        let mut scratch = [0; TEXT_BYTES];
+        let mut rest = &mut scratch[..];
+        let is_written = write!(rest, "{:.16e}", value.abs()).is_ok();
+        debug_assert!(is_written, "a sign, 17 digits, a point and an exponent");
+        let unused = rest.len();
+        let text = &scratch[..TEXT_BYTES - unused];
+        let (number, exponent) = match text.iter().position(|&byte| byte == b'e') {
+            Some(at) => (
+                &text[..at],
+                super::parse_i64(&text[at + 1..]).unwrap_or(0) as i32,
+            ),
+            None => (text, 0),
+        };
+        let mut digits = [0; DIGITS as usize];
+        for (digit, byte) in digits
+            .iter_mut()
+            .zip(number.iter().filter(|byte| **byte != b'.'))
+        {
+            *digit = *byte;
+        }
+        let count = digits.iter().rposition(|&digit| digit != b'0').unwrap_or(0) + 1;
+        let digits = &digits[..count];
+        if !(-4..DIGITS).contains(&exponent) {
+            self.scientific(digits, exponent, 2);
+        } else if exponent < 0 {
+            self.put(b"0.");
+            self.zeros(-exponent - 1);
+            self.put(digits);
+        } else if count as i32 <= exponent + 1 {
+            self.put(digits);
+            self.zeros(exponent + 1 - count as i32);
+        } else {
+            let (whole, fraction) = digits.split_at(exponent as usize + 1);
+            self.put(whole);
+            self.put(b".");
+            self.put(fraction);
         }
         &self.bytes[..self.len]
     }
@@ -81,18 +145,23 @@ impl DoubleText {
                 self.put(&digits[whole as usize..]);
             }
         } else {
-            self.put(&digits[..1]);
-            if count > 1 {
-                self.put(b".");
-                self.put(&digits[1..]);
-            }
-            self.put(if exponent < 0 { b"e-" } else { b"e+" });
-            self.put(
-                itoa::Buffer::new()
-                    .format(exponent.unsigned_abs())
-                    .as_bytes(),
-            );
+            self.scientific(digits, exponent, 1);
         }
+    }
+
+    /// One digit, the others behind a point, and an exponent of so many digits at least.
+    fn scientific(&mut self, digits: &[u8], exponent: i32, exponent_digits: usize) {
+        let (first, others) = digits.split_at(1);
+        self.put(first);
+        if !others.is_empty() {
+            self.put(b".");
+            self.put(others);
+        }
+        self.put(if exponent < 0 { b"e-" } else { b"e+" });
+        let mut buffer = itoa::Buffer::new();
+        let text = buffer.format(exponent.unsigned_abs()).as_bytes();
+        self.zeros(exponent_digits.saturating_sub(text.len()) as i32);
+        self.put(text);
     }
 
     fn put(&mut self, bytes: &[u8]) {
@@ -176,6 +245,52 @@ mod tests {
 
     fn text(value: f64) -> String {
         String::from_utf8(DoubleText::new().format(value).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn whole_numbers_by_digits() {
+        for (value, want) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (-12.0, "-12"),
+            (1e7, "10000000"),
+            (1e8, "1e+8"),
+            (17_179_869_184.0, "17179869184"),
+            (4.5e15, "4.5e+15"),
+        ] {
+            assert_eq!(
+                DoubleText::new().format_by_digits(value),
+                want.as_bytes(),
+                "{want}"
+            );
+        }
+    }
+
+    // As Redis 8.0.6 prints scores in ZSCAN.
+    #[test]
+    fn seventeen_digits() {
+        for (value, want) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (f64::INFINITY, "inf"),
+            (0.1, "0.10000000000000001"),
+            (-0.3, "-0.29999999999999999"),
+            (100.0, "100"),
+            (2.5, "2.5"),
+            (123_456_789_012_345_678.0, "1.2345678901234568e+17"),
+            (1e16, "10000000000000000"),
+            (1e17, "1e+17"),
+            (1e-5, "1.0000000000000001e-05"),
+            (0.0001, "0.0001"),
+            (5e-324, "4.9406564584124654e-324"),
+            (f64::MAX, "1.7976931348623157e+308"),
+        ] {
+            assert_eq!(
+                DoubleText::new().format_17_digits(value),
+                want.as_bytes(),
+                "{want}"
+            );
+        }
     }
 
     // As Redis 8.0.6 prints scores.

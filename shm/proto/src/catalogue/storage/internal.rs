@@ -18,6 +18,23 @@ macro_rules! internal_rows {
         DebugReload    ("_debugreload", 1, WRITE | ADMIN | INTERNAL, none(), Every(Merge::AllOk),
             docs(Server, "1.0.0", "O(N) with N the size of all values", NONE))
             => dump::reload;
+        /// What DEBUG LISTPACK, QUICKLIST and HTSTATS-KEY answer: word, key.
+        DebugKey       ("_debugkey", 3, READONLY | INTERNAL, at(2, RO | ACCESS), Owner,
+            docs(Server, "1.0.0", "O(1)", KEY))
+            => debug::describe_key;
+        /// The digest of each database: number and digest in turn.
+        Digest         ("_digest", 1, READONLY | INTERNAL, none(), Every(Merge::Concat),
+            docs(Server, "1.0.0", "O(N) with N the size of all values", NONE))
+            => debug::digest;
+        /// The digests of the values of some keys.
+        DigestValue    ("_digestvalue", -2, READONLY | INTERNAL, all(RO | ACCESS), Owner,
+            docs(Server, "1.0.0", "O(N) with N the size of the values", KEYS))
+            => debug::digest_value;
+        /// Creates the strings of DEBUG POPULATE whose slots are in the ranges given: count, prefix,
+        /// size, and first and last slot of each range.
+        Populate       ("_populate", -6, WRITE | DENYOOM | INTERNAL, none(), Every(Merge::AllOk),
+            docs(Server, "1.0.0", "O(N) with N the number of keys", NONE))
+            => debug::populate;
         /// A value in a form that `_import` takes: payload and absolute expiry (-1: none), or nothing.
         Export         ("_export", 2, READONLY | INTERNAL, one(RO | ACCESS), Owner,
             docs(Generic, "1.0.0", "O(N) with N the size of the value", KEY))
