@@ -178,6 +178,7 @@ mod tests {
             effects: &mut Effects::default(),
             hash_seed: 1,
             first_slot: 0,
+            is_first_part: true,
             first_hash: None,
         })
     }

@@ -63,6 +63,8 @@ pub struct Context<'a> {
     pub hash_seed: u64,
     /// Slot of the first key, from the frame.
     pub first_slot: u16,
+    /// Whether this is all of a command, or the first of the parts that several workers run.
+    pub is_first_part: bool,
     /// Hash of argument 1, if it was computed while looking ahead.
     pub first_hash: Option<u64>,
 }
@@ -191,6 +193,37 @@ pub fn string_len(value: StringRef<'_>) -> usize {
 #[inline]
 pub fn is_equal(value: StringRef<'_>, bytes: &[u8]) -> bool {
     with_bytes(value, |value| value == bytes)
+}
+
+/// Replies with drawn elements are at most this long; the reference would send them for ever.
+const DRAWN_BYTES_MAX: usize = 1 << 30;
+/// An empty bulk string: the shortest element of a reply.
+const ELEMENT_BYTES_MIN: usize = 6;
+
+/// Refuses to draw so many elements, even empty ones, that the reply could not be held.
+///
+/// # Errors
+/// `OutOfRange`.
+#[inline]
+pub fn check_drawn_count(count: usize) -> CommandResult {
+    if count <= DRAWN_BYTES_MAX / ELEMENT_BYTES_MIN {
+        Ok(())
+    } else {
+        Err(CommandError::OutOfRange)
+    }
+}
+
+/// Refuses to draw on when the reply is so long already.
+///
+/// # Errors
+/// `OutOfRange`.
+#[inline]
+pub fn check_drawn_bytes(reply: &ReplyWriter<'_>) -> CommandResult {
+    if reply.len() <= DRAWN_BYTES_MAX {
+        Ok(())
+    } else {
+        Err(CommandError::OutOfRange)
+    }
 }
 
 /// An argument that must be a 64-bit integer.

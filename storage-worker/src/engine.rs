@@ -188,6 +188,7 @@ impl Engine {
             effects: &mut self.effects,
             hash_seed: self.hash_seed,
             first_slot: request.slot,
+            is_first_part: request.part <= 1,
             first_hash,
         };
         let result = match Args::new(body, request.argc, &mut self.spans) {

@@ -20,6 +20,8 @@ pub struct EngineSettings {
     pub policy_is_lru: bool,
     /// `rdbcompression`: strings in snapshots and payloads are compressed.
     pub compresses_payloads: bool,
+    /// Whether small integers count as shared by all keys: unless eviction looks at each value's clock.
+    pub shares_integers: bool,
     /// `lazyfree-lazy-user-flush`: FLUSHDB and FLUSHALL without ASYNC or SYNC free in slices.
     pub flush_is_lazy: bool,
     /// `lazyfree-lazy-user-del`: DEL works as UNLINK.
@@ -107,6 +109,8 @@ impl EngineSettings {
             EvictionPolicy::AllKeysLru | EvictionPolicy::VolatileLru
         );
         self.compresses_payloads = settings.rdbcompression();
+        let has_clocks = self.policy_is_lru || self.policy_is_lfu;
+        self.shares_integers = settings.maxmemory() == 0 || !has_clocks;
         self.flush_is_lazy = settings.lazyfree_lazy_user_flush();
         self.del_is_lazy = settings.lazyfree_lazy_user_del();
         self.list_fill = Fill::new(settings.list_max_listpack_size());
@@ -124,6 +128,7 @@ impl EngineSettings {
             policy_is_lfu: false,
             policy_is_lru: false,
             compresses_payloads: true,
+            shares_integers: true,
             flush_is_lazy: false,
             del_is_lazy: false,
             list_fill: Fill::default(),

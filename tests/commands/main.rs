@@ -8,6 +8,7 @@ mod fields;
 mod members;
 mod random;
 mod random_hashes;
+mod random_sorted_sets;
 mod random_streams;
 mod scan;
 mod worlds;
@@ -50,7 +51,7 @@ mod sets {
 
 mod sorted_sets {
     harness::transcripts!("tests/commands/sorted_sets":
-        encoding, zadd, zpopmin, zrandmember, zrange, zrange_skiplist, zrem, zscore, zunion);
+        encoding, zadd, zpopmin, zrandmember, zrange, zrange_skiplist, zrem, zscan, zscore, zunion, zero);
 }
 
 mod places {
@@ -72,5 +73,6 @@ mod connection {
 }
 
 mod server {
-    harness::transcripts!("tests/commands/server": command, config, debug, info, server, slowlog);
+    harness::transcripts!("tests/commands/server":
+        changes, command, config, debug, info, server, slowlog);
 }

@@ -73,9 +73,10 @@ pub(crate) fn debug_object(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResu
         _ => (with_length(found.packed().len()), String::new()),
     };
     let line = format!(
-        "Value at:0x{:012x} refcount:1 encoding:{} serializedlength:{length} lru:{clock} \
+        "Value at:0x{:012x} refcount:{} encoding:{} serializedlength:{length} lru:{clock} \
          lru_seconds_idle:{idle}{more}",
         key.hash & 0xffff_ffff_ffff,
+        super::object::references(&found, ctx.settings.shares_integers),
         found.encoding().name(),
     );
     ctx.reply.simple(&line);

@@ -77,8 +77,8 @@ pub fn handler(command: StorageCommand) -> Handler {
 /// Names that nearly every handler uses.
 mod prelude {
     pub(crate) use crate::context::{
-        CommandResult, Context, clamp_range, integer, is_equal, reply_string, string_len,
-        string_of, with_bytes,
+        CommandResult, Context, check_drawn_bytes, check_drawn_count, clamp_range, integer,
+        is_equal, reply_string, string_len, string_of, with_bytes,
     };
     pub(crate) use crate::keyspace::{Access, Expiry, StringRef, StringValue, ValueKind};
     pub(crate) use proto::CommandError;

@@ -18,12 +18,25 @@ pub(crate) fn encoding(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
 
 /// OBJECT REFCOUNT key
 ///
-/// Values are never shared between keys, so it is always 1.
 pub(crate) fn refcount(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
-    describe(ctx, args, |_, reply| {
-        reply.int(1);
+    let shares_integers = ctx.settings.shares_integers;
+    describe(ctx, args, |found, reply| {
+        reply.int(references(found, shares_integers));
         Ok(())
     })
+}
+
+/// References to a value. Here no two keys share one; of small integers clients are told what they know from the
+/// reference, where these exist once, for all keys and for ever.
+pub(super) fn references(found: &Found<'_>, shares_integers: bool) -> i64 {
+    const SHARED: std::ops::Range<i64> = 0..10_000;
+    let is_string = found.kind() == ValueKind::String;
+    match is_string.then(|| found.string()) {
+        Some(StringRef::Int(number)) if shares_integers && SHARED.contains(&number) => {
+            i64::from(i32::MAX)
+        }
+        _ => 1,
+    }
 }
 
 /// OBJECT IDLETIME key

@@ -51,7 +51,8 @@ pub(crate) fn swapdb(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     ctx.signal_database(one);
     ctx.signal_database(other);
     ctx.effects.counts_elsewhere = true;
-    ctx.changed(1);
+    // One change, of all workers together.
+    ctx.changed(u64::from(ctx.is_first_part));
     ctx.reply.ok();
     Ok(())
 }

@@ -116,10 +116,6 @@ impl Core {
             Arena.resident_bytes(),
         );
         page.set(
-            WorkerCounter::LazyFreePending.place(),
-            self.engine.keyspace.lazily_pending(),
-        );
-        page.set(
             WorkerCounter::EvictionFailures.place(),
             self.evictions_failed,
         );

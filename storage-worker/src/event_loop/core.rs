@@ -209,6 +209,10 @@ impl Core {
         );
         page.set(WorkerCounter::Evicted.place(), counters.evicted);
         page.set(WorkerCounter::LazyFreed.place(), counters.lazily_freed);
+        page.set(
+            WorkerCounter::LazyFreePending.place(),
+            keyspace.lazily_pending(),
+        );
     }
 
     /// Adds to a counter of the page.

@@ -67,7 +67,7 @@ fn search(ctx: &mut Context<'_>, args: Args<'_>, form: Form) -> CommandResult {
         reply(&mut ctx.reply, &places, unit_m, &options);
         return Ok(());
     };
-    let mut result = Builder::new(limits, seed, places.len());
+    let mut result = Builder::new(limits, seed, places.len(), 0);
     for place in &places {
         let score = if options.stores_distance {
             place.distance_m / unit_m

@@ -17,8 +17,6 @@ use crate::keyspace::{Key, Keyspace};
 use crate::random::Random;
 use proto::time::UnixMillis;
 
-/// A reply with more bytes is refused: draws may be repeated without end.
-const REPLY_BYTES_MAX: usize = 1 << 30;
 /// From a third of a table on, walking over all of it is cheaper than drawing single fields.
 const DRAWN_SHARE_MAX: usize = 3;
 
@@ -51,6 +49,7 @@ pub(crate) fn hrandfield(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult
         with_values,
     };
     if count < 0 {
+        check_drawn_count(wanted)?;
         shown.header(wanted);
         return repeated(hash, wanted, ctx.rng, &mut shown);
     }
@@ -150,9 +149,7 @@ fn repeated(
                 }
             }
         }
-        if shown.reply.len() > REPLY_BYTES_MAX {
-            return Err(CommandError::OutOfRange);
-        }
+        check_drawn_bytes(shown.reply)?;
     }
     Ok(())
 }

@@ -13,7 +13,8 @@ pub(crate) fn lset(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let limits = Limits::of(ctx.settings);
     let mut list =
         ListMut::find(ctx.keyspace, &key, ctx.now, limits)?.ok_or(CommandError::NoSuchKey)?;
-    let index = integer(args.get(2))?;
+    // The reference takes what is left of the index in 32 bits.
+    let index = i64::from(integer(args.get(2))? as i32);
     let element = args.get(3);
     // As in the reference, this is how the list is kept from now on even if there is no such element.
     list.make_room(element.len(), 1);

@@ -177,8 +177,9 @@ pub(crate) fn srandmember(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResul
             }
         }
         Some(Count::Any(count)) => {
+            check_drawn_count(count)?;
             reply.array(count);
-            draw_any(set, count, ctx.rng, reply);
+            draw_any(set, count, ctx.rng, reply)?;
         }
     }
     Ok(())
@@ -221,16 +222,25 @@ fn draw_different(table: &SetTable, count: usize, rng: &mut Random, reply: &mut 
 }
 
 /// Writes `count` members, each drawn from all.
-fn draw_any(set: SetRef<'_>, count: usize, rng: &mut Random, reply: &mut ReplyWriter<'_>) {
-    match set {
-        // To find one takes a walk, so all are found at once.
-        SetRef::Listpack(listpack) if count > 1 => {
-            let members: Vec<StringRef<'_>> = listpack.iter().collect();
-            for _ in 0..count {
-                let index = rng.below(members.len() as u64) as usize;
-                reply_string(reply, members[index]);
-            }
-        }
-        _ => reply_all(reply, (0..count).map_while(|_| set.random(rng))),
+fn draw_any(
+    set: SetRef<'_>,
+    count: usize,
+    rng: &mut Random,
+    reply: &mut ReplyWriter<'_>,
+) -> CommandResult {
+    // To find one in a listpack takes a walk, so all are found at once.
+    let listed: Option<Vec<StringRef<'_>>> = match set {
+        SetRef::Listpack(listpack) if count > 1 => Some(listpack.iter().collect()),
+        _ => None,
+    };
+    for _ in 0..count {
+        let member = match &listed {
+            Some(members) => Some(members[rng.below(members.len() as u64) as usize]),
+            None => set.random(rng),
+        };
+        let Some(member) = member else { break };
+        reply_string(reply, member);
+        check_drawn_bytes(reply)?;
     }
+    Ok(())
 }

@@ -393,7 +393,8 @@ fn run(
         }
         Output::Stored => {
             let members = combine(inputs, operation, &options);
-            let mut result = Builder::new(limits, seed, members.len());
+            let longest = members.iter().map(|(_, member)| member.len()).max();
+            let mut result = Builder::new(limits, seed, members.len(), longest.unwrap_or(0));
             for (score, member) in &members {
                 result.add(*score, member);
             }

@@ -218,12 +218,12 @@ pub(crate) fn zrangestore(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResul
     let ends = Ends::parse(args.get(3), args.get(4), &options)?;
     let (destination, source) = (ctx.first_key(args), ctx.key(args.get(2)));
     let (limits, seed) = (ctx.settings.limits, ctx.hash_seed);
-    let mut result = Builder::new(limits, seed, 0);
+    let mut result = Builder::new(limits, seed, 0, 0);
     if let Some(found) = ctx.keyspace.find(&source, ctx.now, ctx.access) {
         let set = View::of(&found)?;
         let ranks = ends.ranks(set, &options);
         if options.by == By::Index {
-            result = Builder::new(limits, seed, ranks.len());
+            result = Builder::new(limits, seed, ranks.len(), 0);
         }
         // The direction shows: what comes while the result is a listpack loses the sign of -0.
         for (score, member) in walk(set, ranks, options.reverse) {

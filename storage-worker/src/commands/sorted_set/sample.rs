@@ -1,15 +1,13 @@
 //! ZRANDMEMBER and ZSCAN.
 
+use super::reply_pairs;
 use super::value::View;
-use super::{reply_pair, reply_pairs};
 use crate::commands::element_scan::ScanOptions;
 use crate::commands::prelude::*;
 use crate::keyspace::dictionary::Position;
 use hashbrown::HashSet;
 use proto::cursor;
-
-/// A reply with more bytes is refused: draws may be repeated without end.
-const REPLY_BYTES_MAX: usize = 1 << 30;
+use proto::number::DoubleText;
 
 /// ZRANDMEMBER key [count [WITHSCORES]]
 pub(crate) fn zrandmember(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
@@ -87,6 +85,7 @@ fn repeated(
     with_scores: bool,
     mut random: impl FnMut() -> usize,
 ) -> CommandResult {
+    check_drawn_count(count)?;
     let in_pairs = with_scores && reply.resp3();
     reply.array(if with_scores && !in_pairs {
         2 * count
@@ -101,9 +100,7 @@ fn repeated(
         if with_scores {
             reply.double(score);
         }
-        if reply.len() > REPLY_BYTES_MAX {
-            return Err(CommandError::OutOfRange);
-        }
+        check_drawn_bytes(reply)?;
     }
     Ok(())
 }
@@ -138,10 +135,16 @@ pub(crate) fn zscan(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let mut text = Vec::new();
     let mut elements = ReplyWriter::to_vec(&mut text, false);
     let mut shown = 0;
-    let mut show = |score: f64, member: StringRef<'_>| {
+    // Strings in both protocols, scores too; those of a tree have all their digits.
+    let mut scores = DoubleText::new();
+    let mut show = |score: f64, member: StringRef<'_>, has_all_digits: bool| {
         if with_bytes(member, |member| options.accept(member)) {
-            // In both protocols strings, scores too.
-            reply_pair(&mut elements, member, score);
+            reply_string(&mut elements, member);
+            elements.bulk(if has_all_digits {
+                scores.format_17_digits(score)
+            } else {
+                scores.format(score)
+            });
             shown += 2;
         }
     };
@@ -149,13 +152,13 @@ pub(crate) fn zscan(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         View::Packed(packed) => {
             packed
                 .walk(0)
-                .for_each(|(score, member)| show(score, member));
+                .for_each(|(score, member)| show(score, member, false));
             0
         }
         View::Table(table) => {
             let start = Position::unpack(cursor::rest(from));
             let next = table.scan(start, options.count, |score, member| {
-                show(score, StringRef::Bytes(member));
+                show(score, StringRef::Bytes(member), true);
             });
             next.map_or(0, Position::pack)
         }

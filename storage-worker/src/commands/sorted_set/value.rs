@@ -316,9 +316,10 @@ enum Members {
 }
 
 impl Builder {
-    /// `expected` members come at least.
-    pub(crate) fn new(limits: Limits, seed: u64, expected: usize) -> Builder {
-        let members = if fits(&limits, expected, 0, 0) {
+    /// `expected` members come at least, one of them `longest` bytes long. Where the reference knows that in
+    /// advance matters: what was in a listpack before has lost the sign of -0.
+    pub(crate) fn new(limits: Limits, seed: u64, expected: usize, longest: usize) -> Builder {
+        let members = if fits(&limits, expected, longest, 0) {
             Members::Packed(listpack::EMPTY.to_vec())
         } else {
             Members::Table(SortedSet::create(seed))
