@@ -15,8 +15,12 @@ use crate::error::CommandError;
 /// Commands whose options must be read to find their keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyOptions {
-    /// `SORT`, `SORT_RO`: keys made from patterns behind `BY` and `GET`, a destination behind `STORE`.
-    Sort,
+    /// `SORT`, `SORT_RO`: keys made from patterns behind `BY` and `GET`; a destination behind `STORE`, if
+    /// there can be one.
+    Sort {
+        /// `STORE` is an option.
+        stores: bool,
+    },
     /// `GEORADIUS`, `GEORADIUSBYMEMBER`: options from this argument on, destinations among them.
     Radius(u8),
     /// `XREAD`, `XREADGROUP`: the first half of what follows `STREAMS`.
@@ -51,7 +55,7 @@ pub fn routing_keys<'a>(
 /// Why a request is refused whose keys live on several workers, or may do so.
 pub fn refusal<'a>(spec: &Spec, argc: usize, argument: impl Fn(usize) -> &'a [u8]) -> CommandError {
     let mut refusal = CommandError::CrossSlot;
-    if spec.keys == KeySpec::Options(KeyOptions::Sort) {
+    if matches!(spec.keys, KeySpec::Options(KeyOptions::Sort { .. })) {
         sort_options(argc, &argument, |option, at| {
             let is_pattern = option == SortOption::Pattern
                 && !matches!(pattern_reach(argument(at)), PatternReach::Nothing);
@@ -75,11 +79,11 @@ impl KeyOptions {
         argument: &impl Fn(usize) -> &'a [u8],
         out: &mut Vec<KeyAt>,
     ) {
-        if self == Self::Sort {
+        if let Self::Sort { stores } = self {
             out.push(key(1, access::RO | access::ACCESS));
             let mut destination = None;
             sort_options(argc, argument, |option, at| {
-                if option == SortOption::Store {
+                if stores && option == SortOption::Store {
                     destination = Some(at);
                 }
             });
@@ -91,7 +95,7 @@ impl KeyOptions {
     pub(super) fn may_wait<'a>(self, argc: usize, argument: impl Fn(usize) -> &'a [u8]) -> bool {
         let is = |at: usize, word: &str| argument(at).eq_ignore_ascii_case(word.as_bytes());
         match self {
-            Self::Sort | Self::Radius(_) => false,
+            Self::Sort { .. } | Self::Radius(_) => false,
             // The word may also be the name of a group or stream; then nothing waits, only slower.
             Self::Streams => (1..argc).any(|at| is(at, "BLOCK")),
         }
@@ -106,10 +110,11 @@ impl KeyOptions {
         let is = |at: usize, word: &str| argument(at).eq_ignore_ascii_case(word.as_bytes());
         let mut reach = Reach::Keys;
         match self {
-            Self::Sort => {
+            Self::Sort { stores } => {
                 out.push(key(1, access::RO | access::ACCESS));
                 sort_options(argc, &argument, |option, at| match option {
-                    SortOption::Store => out.push(key(at, access::OW | access::UPDATE)),
+                    SortOption::Store if stores => out.push(key(at, access::OW | access::UPDATE)),
+                    SortOption::Store => {}
                     SortOption::Pattern => match pattern_reach(argument(at)) {
                         PatternReach::Nothing => {}
                         PatternReach::OneSlot => out.push(key(at, access::RO | access::ACCESS)),
@@ -223,17 +228,20 @@ mod tests {
 
     #[test]
     fn routing_reads_options_as_handlers_do() {
-        use KeyOptions::{Radius, Sort, Streams};
+        use KeyOptions::{Radius, Streams};
+        const SORT: KeyOptions = KeyOptions::Sort { stores: true };
+        const SORT_RO: KeyOptions = KeyOptions::Sort { stores: false };
         let here = |positions: &[u32]| (positions.to_vec(), Reach::Keys);
         for (options, words, want) in [
-            (Sort, "sort k", here(&[1])),
-            (Sort, "sort k store a store b", here(&[1, 3, 5])),
-            (Sort, "sort k limit store 1", here(&[1])),
-            (Sort, "sort k store", here(&[1])),
-            (Sort, "sort k by nosort get # store d", here(&[1, 7])),
-            (Sort, "sort k get store x", here(&[1])),
-            (Sort, "sort k by {t}*", here(&[1, 3])),
-            (Sort, "sort k by {t}_*->f", here(&[1, 3])),
+            (SORT, "sort k", here(&[1])),
+            (SORT, "sort k store a store b", here(&[1, 3, 5])),
+            (SORT_RO, "sort_ro k store a", here(&[1])),
+            (SORT, "sort k limit store 1", here(&[1])),
+            (SORT, "sort k store", here(&[1])),
+            (SORT, "sort k by nosort get # store d", here(&[1, 7])),
+            (SORT, "sort k get store x", here(&[1])),
+            (SORT, "sort k by {t}*", here(&[1, 3])),
+            (SORT, "sort k by {t}_*->f", here(&[1, 3])),
             (
                 Radius(6),
                 "georadius k 1 2 3 m store a STOREDIST b store c",
@@ -255,7 +263,7 @@ mod tests {
         }
         for pattern in ["w_*", "{*}", "*{t}", "{}*", "{t*}x"] {
             let words = format!("sort k by {pattern}");
-            let is_anywhere = found(Sort, &words).1 == Reach::Anywhere;
+            let is_anywhere = found(SORT, &words).1 == Reach::Anywhere;
             assert!(is_anywhere, "{pattern}");
         }
     }

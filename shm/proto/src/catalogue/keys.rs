@@ -72,7 +72,9 @@ impl KeySpec {
             Self::All => (1, -1, 1),
             Self::At(at) => (at as i64, at as i64, 1),
             Self::Range { first, last, step } => (first as i64, last as i64, step as i64),
-            Self::Walk(true) | Self::Options(KeyOptions::Sort | KeyOptions::Radius(_)) => (1, 1, 1),
+            Self::Walk(true) | Self::Options(KeyOptions::Sort { .. } | KeyOptions::Radius(_)) => {
+                (1, 1, 1)
+            }
             Self::None | Self::Walk(false) | Self::Options(KeyOptions::Streams) => (0, 0, 0),
         }
     }
@@ -96,7 +98,7 @@ pub fn extract<'a>(
 ) -> Result<(), CommandError> {
     let before = out.len();
     match spec.keys {
-        KeySpec::Options(options @ KeyOptions::Sort) => {
+        KeySpec::Options(options @ KeyOptions::Sort { .. }) => {
             options.extract(argc, &argument, out);
         }
         _ => {
@@ -387,7 +389,9 @@ pub const fn sort(access: u16, to: Option<u16>) -> Keys {
         None => None,
     };
     Keys {
-        spec: KeySpec::Options(KeyOptions::Sort),
+        spec: KeySpec::Options(KeyOptions::Sort {
+            stores: to.is_some(),
+        }),
         areas: [
             Some(area(1, 0, 1, access)),
             Some(unknown_area(access, PATTERNS)),
