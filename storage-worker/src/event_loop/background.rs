@@ -4,10 +4,12 @@
 //! ```text
 //!   after every batch          is a slice due?   one compare
 //!   something is left to do    a slice every millisecond, about 0.1 ms each: 10 % of the thread
-//!   nothing is left            every 100 ms, by a timer of the sleep
+//!   nothing is left            when the next key or field expires, at the earliest after 10 ms and at
+//!                              the latest after 100 ms, by a timer of the sleep
 //! ```
 //!
-//! An idle worker that has caught up wakes ten times a second for some microseconds.
+//! An idle worker that has caught up wakes ten times a second for some microseconds; up to a hundred
+//! times while keys expire all the time.
 //! Not here: how keys are found (`keyspace`), eviction for a command that needs room (`core`).
 
 use super::core::{Core, FREE_STEPS};
@@ -19,9 +21,11 @@ use std::time::Duration;
 /// Between two slices while there is more to do: short enough that a million keys that expire
 /// together are gone in two seconds.
 const BUSY_INTERVAL_MS: u64 = 1;
-/// Between two looks when there was nothing to do: keys expire in the background at most this
-/// late. On access they always expire on time.
+/// Between two looks when there was nothing to do.
 const IDLE_INTERVAL_MS: u64 = 100;
+/// Between two looks while keys or fields expire one after the other: they expire in the background
+/// at most this late. On access they always expire on time.
+const EXPIRE_INTERVAL_MS: u64 = 10;
 /// Steps of expiry per slice, 0.2 us each.
 const EXPIRE_STEPS: usize = 500;
 /// Free pages that stay for the next growth: a twentieth of what is used, at least 4 MiB.
@@ -47,6 +51,12 @@ impl Background {
     /// Runs a slice if one is due.
     #[inline]
     pub(crate) fn run_if_due(&mut self, core: &mut Core) {
+        if let Some(at) = core.engine.keyspace.take_noted_expiry()
+            && core.engine.settings.active_expire
+        {
+            let wait = at.since(core.now).saturating_add(1);
+            self.due = self.due.min(core.now.plus(wait.max(EXPIRE_INTERVAL_MS)));
+        }
         // A clock that was set back must not stop the background.
         if core.now >= self.due || self.due.since(core.now) > IDLE_INTERVAL_MS {
             self.run(core);
@@ -75,7 +85,7 @@ impl Background {
         let interval = if is_more {
             BUSY_INTERVAL_MS
         } else {
-            IDLE_INTERVAL_MS
+            until_expiry(core).clamp(EXPIRE_INTERVAL_MS, IDLE_INTERVAL_MS)
         };
         self.due = core.now.plus(interval);
     }
@@ -93,6 +103,16 @@ impl Background {
         }
         core.in_background(|_| Arena.return_pages(keep, RETURN_BYTES))
     }
+}
+
+/// Milliseconds until a key or field is over, not before.
+fn until_expiry(core: &Core) -> u64 {
+    if !core.engine.settings.active_expire {
+        return u64::MAX;
+    }
+    let next = core.engine.keyspace.next_expiry();
+    // Over is what lies before now.
+    next.map_or(u64::MAX, |at| at.since(core.now).saturating_add(1))
 }
 
 fn expire(core: &mut Core) -> bool {

@@ -17,9 +17,21 @@ impl Keyspace {
             self.database_mut(usize::from(db)).wheel = address(wheel);
         }
         self.database_mut(usize::from(db)).expires += 1;
+        self.note_time(at);
         if let Some(wheel) = self.wheel(db) {
             wheel.insert(entry, at);
         }
+    }
+
+    #[inline]
+    pub(super) fn note_time(&mut self, at: UnixMillis) {
+        self.noted_expiry = Some(self.noted_expiry.map_or(at, |noted| noted.min(at)));
+    }
+
+    /// The earliest time that a key or field got since the last call.
+    #[inline]
+    pub fn take_noted_expiry(&mut self) -> Option<UnixMillis> {
+        self.noted_expiry.take()
     }
 
     /// Takes an entry that has an expiry out of the wheel.

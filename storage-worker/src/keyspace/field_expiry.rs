@@ -46,6 +46,7 @@ impl Keyspace {
             let wheel = Wheel::<ExpiringFields>::create(self.now);
             self.database_mut(usize::from(db)).fields = address(wheel);
         }
+        self.note_time(at);
         if let Some(wheel) = self.fields_wheel(db) {
             wheel.insert(entry.expiring_fields(), at);
         }

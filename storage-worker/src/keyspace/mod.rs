@@ -254,6 +254,8 @@ pub struct Keyspace {
     touched: u64,
     /// Cache lines that an average key takes: so many are fetched ahead of a lookup.
     entry_lines: usize,
+    /// The earliest time that keys or fields got since the last look at it.
+    noted_expiry: Option<UnixMillis>,
 }
 
 impl fmt::Debug for Keyspace {
@@ -328,6 +330,7 @@ impl Keyspace {
             expiry_database: 0,
             touched: 0,
             entry_lines: 2,
+            noted_expiry: None,
         }
     }
 
