@@ -11,7 +11,6 @@
 mod bitmap;
 mod debug;
 mod dump;
-mod element_scan;
 mod expire;
 mod geo;
 mod hash;
@@ -20,6 +19,7 @@ mod internal;
 mod keyspace;
 mod list;
 mod object;
+mod scan_options;
 mod server;
 mod set;
 mod sort;

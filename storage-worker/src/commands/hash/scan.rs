@@ -6,8 +6,8 @@
 //! Oddity that is kept: for a missing key the options are not looked at.
 
 use super::value::{HashRef, is_over};
-use crate::commands::element_scan::ScanOptions;
 use crate::commands::prelude::*;
+use crate::commands::scan_options::ScanOptions;
 use crate::keyspace::dictionary::Position;
 use proto::cursor;
 

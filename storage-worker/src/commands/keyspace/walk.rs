@@ -4,62 +4,15 @@
 //! restarts and moves; the gateway sends it to the worker that owns the slot.
 
 use crate::commands::prelude::*;
+use crate::commands::scan_options::ScanOptions;
 use crate::keyspace::SlotRange;
 use proto::resp::reply::ReplyWriter;
 use proto::{cursor, glob};
 
-/// Keys per SCAN call unless COUNT says otherwise.
-const COUNT_DEFAULT: usize = 10;
-
-struct Options<'a> {
-    pattern: Option<&'a [u8]>,
-    type_name: Option<&'a [u8]>,
-    count: usize,
-}
-
-impl<'a> Options<'a> {
-    fn parse(mut words: impl Iterator<Item = &'a [u8]>) -> Result<Self, CommandError> {
-        let mut options = Self {
-            pattern: None,
-            type_name: None,
-            count: COUNT_DEFAULT,
-        };
-        while let Some(word) = words.next() {
-            if word.eq_ignore_ascii_case(b"NOVALUES") {
-                return Err(CommandError::NoValuesOutsideHscan);
-            }
-            let value = words.next().ok_or(CommandError::Syntax)?;
-            if word.eq_ignore_ascii_case(b"COUNT") {
-                let count = integer(value)?;
-                if count < 1 {
-                    return Err(CommandError::Syntax);
-                }
-                options.count = usize::try_from(count).unwrap_or(usize::MAX);
-            } else if word.eq_ignore_ascii_case(b"MATCH") {
-                // Everything matches a lone star; not looking is faster.
-                options.pattern = (value != b"*").then_some(value);
-            } else if word.eq_ignore_ascii_case(b"TYPE") {
-                options.type_name = Some(value);
-            } else {
-                return Err(CommandError::Syntax);
-            }
-        }
-        Ok(options)
-    }
-
-    fn accept(&self, key: &[u8], kind: ValueKind) -> bool {
-        self.pattern
-            .is_none_or(|pattern| glob::matches(pattern, key, false))
-            && self
-                .type_name
-                .is_none_or(|name| name.eq_ignore_ascii_case(kind.name().as_bytes()))
-    }
-}
-
 /// SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]
 pub(crate) fn scan(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let cursor = cursor::parse(args.get(1)).ok_or(CommandError::InvalidCursor)?;
-    let options = Options::parse(args.iter_from(2))?;
+    let options = ScanOptions::parse_for_keys(args.iter_from(2))?;
     // The cursor stands in front of the keys but is known behind them.
     let mut found = Vec::new();
     let mut elements = ReplyWriter::to_vec(&mut found, ctx.reply.resp3());
@@ -71,7 +24,7 @@ pub(crate) fn scan(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         ctx.now,
         SlotRange::ALL,
         |key, kind| {
-            if options.accept(key, kind) {
+            if options.accept_key(key, kind) {
                 elements.bulk(key);
                 count += 1;
             }

@@ -1,8 +1,8 @@
 //! Size, membership and walking.
 
 use super::value::SetRef;
-use crate::commands::element_scan::ScanOptions;
 use crate::commands::prelude::*;
+use crate::commands::scan_options::ScanOptions;
 use proto::cursor;
 
 /// SCARD key

@@ -2,8 +2,8 @@
 
 use super::reply_pairs;
 use super::value::View;
-use crate::commands::element_scan::ScanOptions;
 use crate::commands::prelude::*;
+use crate::commands::scan_options::ScanOptions;
 use crate::keyspace::dictionary::Position;
 use hashbrown::HashSet;
 use proto::cursor;

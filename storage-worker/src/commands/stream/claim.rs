@@ -1,8 +1,9 @@
 //! Taking over what others do not finish: XCLAIM and XAUTOCLAIM.
 
 use super::{id, value};
-use crate::collections::stream::{ConsumerAt, Group, Stream, StreamId};
+use crate::collections::stream::{ConsumerAt, Group, Log, Stream, StreamId};
 use crate::commands::prelude::*;
+use crate::keyspace::{Key, Keyspace};
 use proto::time::UnixMillis;
 
 /// XAUTOCLAIM looks at so many pending entries for each that it may claim.
@@ -80,17 +81,30 @@ fn is_idle(time: UnixMillis, now: UnixMillis, min_idle: i64) -> bool {
     min_idle == 0 || now.get() as i64 - time.get() as i64 >= min_idle
 }
 
+/// The entries and a group of the stream at a key.
+///
+/// # Errors
+/// `WrongType`, or that there is no such key or group.
+fn log_and_group<'k>(
+    keyspace: &'k mut Keyspace,
+    key: &Key<'_>,
+    name: &[u8],
+    now: UnixMillis,
+) -> Result<(&'k mut Log, &'k mut Group), CommandError> {
+    let no_group = || value::no_group(key.bytes, name, "");
+    let Some(Stream { log, groups }) = value::find_mut(keyspace, key, now)? else {
+        return Err(no_group());
+    };
+    let group = groups.get_mut(name).ok_or_else(no_group)?;
+    Ok((log, group))
+}
+
 /// XCLAIM key group consumer min-idle-time id ... [IDLE ms] [TIME ms] [RETRYCOUNT n] [FORCE] [JUSTID]
 /// [LASTID id]
 pub(crate) fn xclaim(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let key = ctx.first_key(args);
     let now = ctx.now;
-    let stream = value::find_mut(ctx.keyspace, &key, now)?;
-    let Some(Stream { log, groups }) = stream else {
-        return Err(value::no_group(key.bytes, args.get(2), ""));
-    };
-    let group = groups.get_mut(args.get(2));
-    let group = group.ok_or_else(|| value::no_group(key.bytes, args.get(2), ""))?;
+    let (log, group) = log_and_group(ctx.keyspace, &key, args.get(2), now)?;
     let min_idle = parse_i64(args.get(4))
         .ok_or(CommandError::XclaimMinIdle)?
         .max(0);
@@ -166,12 +180,7 @@ pub(crate) fn xautoclaim(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult
     }
     let key = ctx.first_key(args);
     let now = ctx.now;
-    let stream = value::find_mut(ctx.keyspace, &key, now)?;
-    let Some(Stream { log, groups }) = stream else {
-        return Err(value::no_group(key.bytes, args.get(2), ""));
-    };
-    let group = groups.get_mut(args.get(2));
-    let group = group.ok_or_else(|| value::no_group(key.bytes, args.get(2), ""))?;
+    let (log, group) = log_and_group(ctx.keyspace, &key, args.get(2), now)?;
     if left > COUNT_HELD_MAX {
         return Err(CommandError::XautoclaimMemory);
     }

@@ -4,6 +4,31 @@ use crate::catalogue::arguments::{
     Argument, block, double, int, key, key_of, one_of, string, word,
 };
 
+const UNIT: Argument = one_of("unit", &[word("M"), word("KM"), word("FT"), word("MI")]);
+const ORDER: Argument = one_of("order", &[word("ASC"), word("DESC")]).optional();
+const COUNT: Argument = block(
+    "count-block",
+    &[int("count").token("COUNT"), word("ANY").optional()],
+)
+.optional();
+const FROM: Argument = one_of(
+    "from",
+    &[
+        string("member").token("FROMMEMBER"),
+        block("fromlonlat", &[double("longitude"), double("latitude")]).token("FROMLONLAT"),
+    ],
+);
+const BY: Argument = one_of(
+    "by",
+    &[
+        block("circle", &[double("radius").token("BYRADIUS"), UNIT]),
+        block(
+            "box",
+            &[double("width").token("BYBOX"), double("height"), UNIT],
+        ),
+    ],
+);
+
 pub(super) const GEOADD: &[Argument] = &[
     key("key"),
     one_of("condition", &[word("NX"), word("XX")])
@@ -21,7 +46,7 @@ pub(super) const GEODIST: &[Argument] = &[
     key("key"),
     string("member1"),
     string("member2"),
-    one_of("unit", &[word("M"), word("KM"), word("FT"), word("MI")]).optional(),
+    UNIT.optional(),
 ];
 
 pub(super) const GEORADIUS: &[Argument] = &[
@@ -29,7 +54,7 @@ pub(super) const GEORADIUS: &[Argument] = &[
     double("longitude"),
     double("latitude"),
     double("radius"),
-    one_of("unit", &[word("M"), word("KM"), word("FT"), word("MI")]),
+    UNIT,
     word("WITHCOORD").optional(),
     word("WITHDIST").optional(),
     word("WITHHASH").optional(),
@@ -41,7 +66,7 @@ pub(super) const GEORADIUS: &[Argument] = &[
         ],
     )
     .optional(),
-    one_of("order", &[word("ASC"), word("DESC")]).optional(),
+    ORDER,
     one_of(
         "store",
         &[
@@ -57,7 +82,7 @@ pub(super) const GEORADIUS_RO: &[Argument] = &[
     double("longitude"),
     double("latitude"),
     double("radius"),
-    one_of("unit", &[word("M"), word("KM"), word("FT"), word("MI")]),
+    UNIT,
     word("WITHCOORD").optional(),
     word("WITHDIST").optional(),
     word("WITHHASH").optional(),
@@ -69,23 +94,19 @@ pub(super) const GEORADIUS_RO: &[Argument] = &[
         ],
     )
     .optional(),
-    one_of("order", &[word("ASC"), word("DESC")]).optional(),
+    ORDER,
 ];
 
 pub(super) const GEORADIUSBYMEMBER: &[Argument] = &[
     key("key"),
     string("member"),
     double("radius"),
-    one_of("unit", &[word("M"), word("KM"), word("FT"), word("MI")]),
+    UNIT,
     word("WITHCOORD").optional(),
     word("WITHDIST").optional(),
     word("WITHHASH").optional(),
-    block(
-        "count-block",
-        &[int("count").token("COUNT"), word("ANY").optional()],
-    )
-    .optional(),
-    one_of("order", &[word("ASC"), word("DESC")]).optional(),
+    COUNT,
+    ORDER,
     one_of(
         "store",
         &[
@@ -100,53 +121,20 @@ pub(super) const GEORADIUSBYMEMBER_RO: &[Argument] = &[
     key("key"),
     string("member"),
     double("radius"),
-    one_of("unit", &[word("M"), word("KM"), word("FT"), word("MI")]),
+    UNIT,
     word("WITHCOORD").optional(),
     word("WITHDIST").optional(),
     word("WITHHASH").optional(),
-    block(
-        "count-block",
-        &[int("count").token("COUNT"), word("ANY").optional()],
-    )
-    .optional(),
-    one_of("order", &[word("ASC"), word("DESC")]).optional(),
+    COUNT,
+    ORDER,
 ];
 
 pub(super) const GEOSEARCH: &[Argument] = &[
     key("key"),
-    one_of(
-        "from",
-        &[
-            string("member").token("FROMMEMBER"),
-            block("fromlonlat", &[double("longitude"), double("latitude")]).token("FROMLONLAT"),
-        ],
-    ),
-    one_of(
-        "by",
-        &[
-            block(
-                "circle",
-                &[
-                    double("radius").token("BYRADIUS"),
-                    one_of("unit", &[word("M"), word("KM"), word("FT"), word("MI")]),
-                ],
-            ),
-            block(
-                "box",
-                &[
-                    double("width").token("BYBOX"),
-                    double("height"),
-                    one_of("unit", &[word("M"), word("KM"), word("FT"), word("MI")]),
-                ],
-            ),
-        ],
-    ),
-    one_of("order", &[word("ASC"), word("DESC")]).optional(),
-    block(
-        "count-block",
-        &[int("count").token("COUNT"), word("ANY").optional()],
-    )
-    .optional(),
+    FROM,
+    BY,
+    ORDER,
+    COUNT,
     word("WITHCOORD").optional(),
     word("WITHDIST").optional(),
     word("WITHHASH").optional(),
@@ -155,39 +143,10 @@ pub(super) const GEOSEARCH: &[Argument] = &[
 pub(super) const GEOSEARCHSTORE: &[Argument] = &[
     key("destination"),
     key_of(1, "source"),
-    one_of(
-        "from",
-        &[
-            string("member").token("FROMMEMBER"),
-            block("fromlonlat", &[double("longitude"), double("latitude")]).token("FROMLONLAT"),
-        ],
-    ),
-    one_of(
-        "by",
-        &[
-            block(
-                "circle",
-                &[
-                    double("radius").token("BYRADIUS"),
-                    one_of("unit", &[word("M"), word("KM"), word("FT"), word("MI")]),
-                ],
-            ),
-            block(
-                "box",
-                &[
-                    double("width").token("BYBOX"),
-                    double("height"),
-                    one_of("unit", &[word("M"), word("KM"), word("FT"), word("MI")]),
-                ],
-            ),
-        ],
-    ),
-    one_of("order", &[word("ASC"), word("DESC")]).optional(),
-    block(
-        "count-block",
-        &[int("count").token("COUNT"), word("ANY").optional()],
-    )
-    .optional(),
+    FROM,
+    BY,
+    ORDER,
+    COUNT,
     word("STOREDIST").optional(),
 ];
 
