@@ -5,7 +5,7 @@
 
 /// Copies `from` to the start of `to`, which is at least as long.
 #[inline]
-pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
+pub fn copy(to: &mut [u8], from: &[u8]) {
     let to = &mut to[..from.len()];
     if from.len() <= 16
         && let (Some(head), Some(tail)) = (from.first_chunk::<8>(), from.last_chunk::<8>())

@@ -28,7 +28,7 @@
 //! Not here: memory (`shm`), the life of a process (`runtime`), what a command does (the processes).
 #![forbid(unsafe_code)]
 
-mod bytes;
+pub mod bytes;
 pub mod catalogue;
 pub mod command_docs;
 pub mod counters;

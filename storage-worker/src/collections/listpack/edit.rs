@@ -81,6 +81,62 @@ fn insert_all_at<'v, V: Into<StringRef<'v>>>(
     set_header(target, count, 0);
 }
 
+/// Adds elements at the end one by one, where room for all of them is made at once. Nothing else may
+/// look at the listpack before [`Appender::finish`].
+#[derive(Debug)]
+pub struct Appender<'t, T: Splice> {
+    target: &'t mut T,
+    /// Where the next element goes.
+    at: usize,
+    /// Where the room ends.
+    end: usize,
+    count: usize,
+}
+
+impl<'t, T: Splice> Appender<'t, T> {
+    /// Makes room for elements that take no more than `bytes`, as [`encoded_len_max`] says.
+    ///
+    /// [`encoded_len_max`]: super::encoded_len_max
+    #[inline]
+    pub fn new(target: &'t mut T, bytes: usize) -> Self {
+        let at = end_of(target);
+        target.splice(at, 0, bytes);
+        Self {
+            target,
+            at,
+            end: at + bytes,
+            count: 0,
+        }
+    }
+
+    /// Adds an element.
+    ///
+    /// # Panics
+    /// If there is no room for it.
+    #[inline]
+    pub fn push<'v>(&mut self, element: impl Into<StringRef<'v>>) {
+        let room = &mut self.target.bytes_mut()[self.at..self.end];
+        match element.into() {
+            StringRef::Int(number @ 0..=127) => room[..2].copy_from_slice(&[number as u8, 1]),
+            element => {
+                let element = Encoded::new(element);
+                let span = element.span();
+                element.write(&mut room[..span]);
+                self.at += span - 2;
+            }
+        }
+        self.at += 2;
+        self.count += 1;
+    }
+
+    /// Gives the rest of the room back.
+    #[inline]
+    pub fn finish(self) {
+        self.target.splice(self.at, self.end - self.at, 0);
+        set_header(self.target, self.count, 0);
+    }
+}
+
 /// Adds an element in front of another one; returns where it is.
 pub fn insert_before<'v>(
     target: &mut impl Splice,

@@ -6,6 +6,7 @@
 //! ```
 
 use crate::collections::StringRef;
+use proto::bytes::copy;
 
 const INT_13: u8 = 0b1100_0000;
 const BYTES_6: u8 = 0b1000_0000;
@@ -243,14 +244,25 @@ impl<'a> Encoded<'a> {
     pub(super) fn write(&self, to: &mut [u8]) {
         let len = self.content_len();
         let head_len = usize::from(self.head_len);
-        to[..head_len].copy_from_slice(&self.head[..head_len]);
-        to[head_len..len].copy_from_slice(self.data);
+        to[0] = self.head[0];
+        if head_len > 1 {
+            to[1..head_len].copy_from_slice(&self.head[1..head_len]);
+        }
+        copy(&mut to[head_len..len], self.data);
         if len <= 127 {
             to[len] = len as u8;
         } else {
             write_length(&mut to[len..], len);
         }
     }
+}
+
+/// Bytes that an element of so many bytes takes at most.
+#[inline]
+#[must_use]
+pub const fn encoded_len_max(len: usize) -> usize {
+    // The longest encoding of bytes has 5 in front of them, that of a number 9.
+    len + 5 + LENGTH_BYTES_MAX
 }
 
 /// Bytes that an element takes in a listpack.

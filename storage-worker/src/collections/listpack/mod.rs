@@ -35,10 +35,10 @@ mod element;
 mod tests;
 
 pub use edit::{
-    append, delete, insert_after, insert_all_before, insert_before, prepend, push_back,
+    Appender, append, delete, insert_after, insert_all_before, insert_before, prepend, push_back,
     push_back_all, push_front, remove_equal, replace, split_off,
 };
-pub use element::encoded_len;
+pub use element::{encoded_len, encoded_len_max};
 
 use super::StringRef;
 use element::{decode, len_before, span};

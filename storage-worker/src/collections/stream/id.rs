@@ -73,12 +73,12 @@ impl StreamId {
     pub fn text(self) -> IdText {
         let mut text = IdText {
             bytes: [0; TEXT_MAX],
-            len: 0,
+            start: TEXT_MAX,
         };
-        let mut digits = itoa::Buffer::new();
-        text.push(digits.format(self.ms).as_bytes());
-        text.push(b"-");
-        text.push(digits.format(self.seq).as_bytes());
+        text.push_front(self.seq);
+        text.start -= 1;
+        text.bytes[text.start] = b'-';
+        text.push_front(self.ms);
         text
     }
 }
@@ -92,23 +92,54 @@ impl Record for StreamId {
     }
 }
 
-/// Text of an id, in place.
+/// Text of an id, in place. It is made from its end, so that nothing has to be moved.
 #[derive(Debug, Clone, Copy)]
 pub struct IdText {
     bytes: [u8; TEXT_MAX],
-    len: usize,
+    start: usize,
 }
 
 impl IdText {
-    fn push(&mut self, bytes: &[u8]) {
-        self.bytes[self.len..self.len + bytes.len()].copy_from_slice(bytes);
-        self.len += bytes.len();
+    #[inline]
+    fn push_front(&mut self, mut number: u64) {
+        while number >= 100 {
+            self.push_pair(number % 100);
+            number /= 100;
+        }
+        if number >= 10 {
+            self.push_pair(number);
+        } else {
+            self.start -= 1;
+            self.bytes[self.start] = b'0' + number as u8;
+        }
+    }
+
+    #[inline]
+    fn push_pair(&mut self, pair: u64) {
+        self.start -= 2;
+        self.bytes[self.start] = b'0' + (pair / 10) as u8;
+        self.bytes[self.start + 1] = b'0' + (pair % 10) as u8;
     }
 
     /// Its bytes.
     #[inline]
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
+        &self.bytes[self.start..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_written_in_decimal() {
+        for number in [0, 9, 10, 99, 100, 101, 12_345, 1_700_000_000_123, u64::MAX] {
+            for seq in [0, 7, 10, 99_999, u64::MAX] {
+                let id = StreamId { ms: number, seq };
+                assert_eq!(id.text().as_bytes(), format!("{number}-{seq}").as_bytes());
+            }
+        }
     }
 }

@@ -19,10 +19,8 @@ use crate::collections::{Buffer, Splice};
 
 use super::StreamId;
 use super::group::free_tree;
-use super::node::{Node, View};
+use super::node::{Node, Size, View};
 
-/// Least room that the last node gets when it grows.
-const ROOM_MIN: usize = 64;
 /// Up to here the last node doubles.
 const ROOM_DOUBLED_MAX: usize = 8192;
 
@@ -148,22 +146,20 @@ impl Log {
         limits: NodeLimits,
     ) {
         debug_assert!(id > self.last_id);
-        let size: usize = pairs
-            .clone()
-            .map(|(field, value)| field.len() + value.len())
-            .sum();
-        if self
-            .tail()
-            .is_some_and(|tail| is_full(&tail.view(), size, limits))
-        {
-            self.close_tail();
-        }
-        if self.tail().is_some() {
-            make_room(&mut self.tail.bytes, size);
-            self.tail.append(id, pairs);
+        let size = Size::of(pairs.clone());
+        let tail = self.tail().map(Node::view);
+        let open = tail.filter(|tail| !is_full(tail, size.bytes, limits));
+        if let Some(tail) = open {
+            let live = tail.live;
+            let is_same = tail.has_fields(pairs.clone().map(|(field, _)| field), size);
+            make_room(&mut self.tail.bytes, size.room);
+            self.tail.append(id, pairs, size, live, is_same);
         } else {
+            if self.tail().is_some() {
+                self.close_tail();
+            }
             self.radix_nodes += self.radix_gain(id);
-            self.tail = Node::new(id, pairs);
+            self.tail = Node::new(id, pairs, size);
         }
         self.length += 1;
         self.entries_added = self.entries_added.wrapping_add(1);
@@ -315,9 +311,9 @@ fn is_full(node: &View<'_>, size: usize, limits: NodeLimits) -> bool {
     limits.entries != 0 && (node.live + node.deleted) as u64 >= limits.entries
 }
 
-/// Lets a node grow by doubling: it soon gets more entries.
+/// Makes room for `size` bytes. A node grows by doubling: it soon gets more entries.
 fn make_room(bytes: &mut Buffer, size: usize) {
-    let needed = bytes.len() + size + ROOM_MIN;
+    let needed = bytes.len() + size;
     if needed > bytes.capacity() {
         let doubled = (bytes.len() * 2).min(ROOM_DOUBLED_MAX);
         let mut larger = Buffer::with_capacity(needed.max(doubled));

@@ -15,7 +15,7 @@
 //!   N1  `live` entries have no DELETED flag and `deleted` ones have; there is at least one entry.
 //!   N2  ids ascend, and the first entry has the id of the node.
 
-use crate::collections::listpack::{self, Iter, Listpack, Position};
+use crate::collections::listpack::{self, Appender, Iter, Listpack, Position, encoded_len_max};
 use crate::collections::ordered::Record;
 use crate::collections::{Buffer, Splice, StringRef};
 
@@ -53,9 +53,34 @@ fn number(element: Option<StringRef<'_>>) -> i64 {
     }
 }
 
-/// Numbers as elements.
-fn numbers<'v, const N: usize>(numbers: [i64; N]) -> impl Iterator<Item = StringRef<'v>> + Clone {
-    numbers.into_iter().map(StringRef::Int)
+/// Bytes that the numbers around the fields of an entry take at most: flags, id, two counts.
+const NUMBERS_BYTES_MAX: usize = 5 * encoded_len_max(0);
+
+/// What an entry takes, found by looking at its fields once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Size {
+    /// Number of fields.
+    count: usize,
+    /// Length of all fields and values.
+    pub(super) bytes: usize,
+    /// Most bytes that it takes in a node, with its fields.
+    pub(super) room: usize,
+}
+
+impl Size {
+    pub(super) fn of<'v>(pairs: impl Iterator<Item = (&'v [u8], &'v [u8])>) -> Self {
+        let mut size = Self {
+            count: 0,
+            bytes: 0,
+            room: NUMBERS_BYTES_MAX,
+        };
+        for (field, value) in pairs {
+            size.count += 1;
+            size.bytes += field.len() + value.len();
+            size.room += encoded_len_max(field.len()) + encoded_len_max(value.len());
+        }
+        size
+    }
 }
 
 impl Node {
@@ -63,15 +88,25 @@ impl Node {
     pub(super) fn new<'v>(
         id: StreamId,
         pairs: impl Iterator<Item = (&'v [u8], &'v [u8])> + Clone,
+        size: Size,
     ) -> Self {
-        let mut bytes = Buffer::from(&listpack::EMPTY[..]);
-        let count = pairs.clone().count() as i64;
-        let fields = pairs.clone().map(|(field, _)| StringRef::Bytes(field));
-        let values = pairs.map(|(_, value)| StringRef::Bytes(value));
+        let empty = listpack::EMPTY;
+        let room = size.room + NUMBERS_BYTES_MAX;
+        let mut bytes = Buffer::with_capacity(empty.len() + room);
+        bytes.splice(0, 0, empty.len()).copy_from_slice(&empty);
+        let count = size.count as i64;
+        let mut to = Appender::new(&mut bytes, room);
+        [1, 0, count].into_iter().for_each(|number| to.push(number));
+        pairs.clone().for_each(|(field, _)| to.push(field));
         // Behind the fields: their end, then flags and id of the entry.
-        let elements = numbers([1, 0, count]).chain(fields);
-        let elements = elements.chain(numbers([0, SAME, 0, 0])).chain(values);
-        listpack::push_back_all(&mut bytes, elements.chain(numbers([FIXED + count])));
+        [0, SAME, 0, 0]
+            .into_iter()
+            .for_each(|number| to.push(number));
+        pairs.for_each(|(_, value)| to.push(value));
+        to.push(FIXED + count);
+        to.finish();
+        // Many streams never have a second entry.
+        bytes.shrink();
         Self { id, bytes }
     }
 
@@ -79,28 +114,34 @@ impl Node {
         View::new(self.id, Listpack::new(self.bytes.bytes()))
     }
 
-    /// Adds an entry at the end.
+    /// Adds an entry at the end of a node that has `live` ones. `is_same`: its fields are those of the
+    /// first entry.
     pub(super) fn append<'v>(
         &mut self,
         id: StreamId,
-        pairs: impl Iterator<Item = (&'v [u8], &'v [u8])> + Clone,
+        pairs: impl Iterator<Item = (&'v [u8], &'v [u8])>,
+        size: Size,
+        live: i64,
+        is_same: bool,
     ) {
-        let view = self.view();
-        let live = view.live;
-        let is_same = view.has_fields(pairs.clone().map(|(field, _)| field));
         let (ms, seq) = id.minus(self.id);
-        let (flags, own_fields) = if is_same { (SAME, 0) } else { (0, 1) };
-        let count = pairs.clone().count() as i64;
-        let pairs = pairs.flat_map(move |(field, value)| {
-            [field, value]
-                .into_iter()
-                .skip(1 - own_fields)
-                .map(StringRef::Bytes)
-        });
-        let head = numbers([flags, ms, seq, count]).take(FIXED as usize + own_fields);
-        let size = FIXED + count + (count + 1) * own_fields as i64;
-        let elements = head.chain(pairs).chain(numbers([size]));
-        listpack::push_back_all(&mut self.bytes, elements);
+        let count = size.count as i64;
+        let mut to = Appender::new(&mut self.bytes, size.room);
+        to.push(if is_same { SAME } else { 0 });
+        to.push(ms);
+        to.push(seq);
+        if is_same {
+            pairs.for_each(|(_, value)| to.push(value));
+            to.push(FIXED + count);
+        } else {
+            to.push(count);
+            for (field, value) in pairs {
+                to.push(field);
+                to.push(value);
+            }
+            to.push(FIXED + 2 * count + 1);
+        }
+        to.finish();
         self.set_counts(live + 1, None);
     }
 
@@ -172,8 +213,12 @@ impl<'a> View<'a> {
     }
 
     /// Whether these are the fields of the first entry.
-    fn has_fields<'v>(&self, fields: impl Iterator<Item = &'v [u8]> + Clone) -> bool {
-        if fields.clone().count() != self.field_count {
+    pub(super) fn has_fields<'v>(
+        &self,
+        fields: impl Iterator<Item = &'v [u8]>,
+        size: Size,
+    ) -> bool {
+        if size.count != self.field_count {
             return false;
         }
         let own = self.list.iter_from(self.fields);
