@@ -4,18 +4,25 @@
 //! connection and costs one copy; pieces of large replies and parts of split commands are the
 //! exceptions. Frames for connections that are gone are dropped.
 //!
+//! Runs that come before their turn are lent: they stay in the ring, and the stash of their connection
+//! says where. So a ring is released only
+//! - after a round over all rings with news, if nothing is lent any more: the usual case, or
+//! - if more than a quarter of it is consumed: then everything lent is copied first (`settle_lent`).
+//!   So there is always room for the largest frame, and a worker that waits for room gets it.
+//!
 //! A frame that makes no sense means that its worker, or the link, is broken: the link is not read any
 //! further and the supervisor is told, rather than handing wrong replies to clients.
 
-use proto::frame::{REPLY_HEADER_BYTES, ReplyHeader, ReplyKind, padded, reply_flags};
+use proto::frame::{FrameError, PlainReply, ReplyFrames, ReplyHeader, ReplyKind, reply_flags};
 use shm::Party;
 
 use crate::connection::{Connection, Wait};
 use crate::core::Core;
 use crate::gather::Gather;
 use crate::half::{self, Half, Verdict};
-use crate::lanes::Who;
+use crate::lanes::{ReplyRings, Who};
 use crate::order::{BufferPool, Placed};
+use crate::stash::InRing;
 
 /// What the frames of one ring led to, beyond bytes in outputs.
 #[derive(Debug, Default)]
@@ -36,37 +43,88 @@ pub(crate) struct Aftermath {
     resume: Option<u32>,
 }
 
+impl Aftermath {
+    #[inline]
+    fn is_any(&self) -> bool {
+        let Self {
+            waits,
+            done,
+            again,
+            notes,
+            slow,
+            torn,
+            resume,
+        } = self;
+        let listed = waits.len() | done.len() | again.len() | notes.len();
+        listed | slow.len() | torn.len() != 0 || resume.is_some()
+    }
+}
+
 impl Core {
     /// Takes the replies of every worker that has announced some, or of all if `every`. True if there
     /// was any.
     pub(crate) fn collect_replies(&mut self, party: &Party, every: bool) -> bool {
         let mut any = false;
-        let mut announced = std::mem::take(&mut self.announced);
-        party.news().take_each(|position| announced.push(position));
-        if every || std::mem::take(&mut self.look_everywhere) {
-            for worker in 0..self.lanes.len() {
-                any |= self.look_at_replies(worker);
-            }
-        } else {
-            for &position in &announced {
-                if let Some(worker) = self.lanes.worker_at(position) {
-                    any |= self.look_at_replies(worker);
+        let every = every || std::mem::take(&mut self.look_everywhere);
+        if every || party.news().any() {
+            let mut announced = std::mem::take(&mut self.announced);
+            let mut aftermath = std::mem::take(&mut self.aftermath);
+            party.news().take_each(|position| announced.push(position));
+            if every {
+                for worker in 0..self.lanes.len() {
+                    any |= self.look_at_replies(worker, &mut aftermath);
+                }
+            } else {
+                for &position in &announced {
+                    if let Some(worker) = self.lanes.worker_at(position) {
+                        any |= self.look_at_replies(worker, &mut aftermath);
+                    }
                 }
             }
+            announced.clear();
+            self.announced = announced;
+            self.aftermath = aftermath;
         }
-        announced.clear();
-        self.announced = announced;
+        self.release_replies();
         any
     }
 
-    fn look_at_replies(&mut self, worker: usize) -> bool {
+    /// Gives room back to the workers unless that can wait for replies that are lent.
+    #[inline]
+    fn release_replies(&mut self) {
+        if !self.lanes.is_unreleased() {
+            return;
+        }
+        if self.pool.lent() > 0 {
+            if !self.lanes.must_release() {
+                return;
+            }
+            self.settle_lent();
+        }
+        self.pool.forget_lenders();
+        self.lanes.release();
+    }
+
+    /// Copies all replies that wait in rings.
+    #[cold]
+    pub(crate) fn settle_lent(&mut self) {
+        let rings = self.lanes.reply_rings();
+        for index in self.pool.take_lenders() {
+            if let Some(Some(connection)) = self.connections.get_mut(index as usize) {
+                connection.replies.settle(&rings, &mut self.pool);
+            }
+        }
+        debug_assert_eq!(self.pool.lent(), 0, "every lender is noted");
+    }
+
+    fn look_at_replies(&mut self, worker: usize, aftermath: &mut Aftermath) -> bool {
         let Some(parts) = self.lanes.parts_mut(worker) else {
             return false;
         };
         match parts.replies.refresh() {
             Ok(0) => false,
             Ok(_) => {
-                self.take_replies(worker);
+                self.take_replies(worker, aftermath);
                 true
             }
             Err(error) => {
@@ -77,41 +135,28 @@ impl Core {
     }
 
     /// Takes everything readable in the reply ring of `worker`.
-    fn take_replies(&mut self, worker: usize) {
-        let mut aftermath = std::mem::take(&mut self.aftermath);
-        let Some((replies, half)) = self.lanes.replies_mut(worker) else {
+    fn take_replies(&mut self, worker: usize, aftermath: &mut Aftermath) {
+        let Some((rings, half)) = self.lanes.read(worker) else {
             return;
         };
-        let bytes = replies.readable();
+        let (bytes, position) = rings.readable(worker);
         let mut sink = Sink {
             connections: &mut self.connections,
             pool: &mut self.pool,
             dirty: &mut self.dirty,
-            aftermath: &mut aftermath,
+            aftermath,
             is_torn: half.as_ref().is_some_and(Half::is_torn),
             half,
+            rings,
+            lane: worker as u16,
+            position,
         };
-        let mut at = 0;
-        let mut broken = None;
-        while at < bytes.len() {
-            let frame = &bytes[at..];
-            let header = match ReplyHeader::decode(frame) {
-                Ok(header) => header,
-                Err(error) => {
-                    broken = Some(error);
-                    break;
-                }
-            };
-            let len = header.len as usize;
-            sink.take(&header, &frame[REPLY_HEADER_BYTES..len]);
-            at += padded(len);
+        let (len, taken) = sink.take_all(ReplyFrames::new(bytes));
+        self.lanes.consume(worker, len);
+        if aftermath.is_any() {
+            self.finish_replies(worker, aftermath);
         }
-        let at = at.min(bytes.len());
-        replies.consume(at);
-        self.lanes.release(worker);
-        self.finish_replies(worker, &mut aftermath);
-        self.aftermath = aftermath;
-        if let Some(error) = broken {
+        if let Err(error) = taken {
             self.lane_broken(worker, &error);
         }
     }
@@ -162,7 +207,7 @@ impl Core {
     }
 }
 
-/// Where frames go.
+/// Where the frames of a ring go.
 struct Sink<'a> {
     connections: &'a mut Vec<Option<Box<Connection>>>,
     pool: &'a mut BufferPool,
@@ -171,11 +216,81 @@ struct Sink<'a> {
     half: &'a mut Option<Half>,
     /// A successor repeats a reply of which part is sent: look at every frame.
     is_torn: bool,
+    rings: ReplyRings<'a>,
+    /// The ring, and where in it the frames begin.
+    lane: u16,
+    position: u64,
 }
 
 impl Sink<'_> {
+    /// Takes all frames. Says how many bytes made sense, and why the rest did not.
+    fn take_all(&mut self, mut frames: ReplyFrames<'_>) -> (usize, Result<(), FrameError>) {
+        loop {
+            while !self.is_torn
+                && let Some(plain) = frames.next_plain()
+            {
+                frames = self.take_plain(&plain, frames);
+            }
+            match frames.next_frame() {
+                Ok(Some(frame)) => self.take_unusual(&frame.header, frame.run.body),
+                Ok(None) => return (frames.position(), Ok(())),
+                Err(error) => return (frames.position(), Err(error)),
+            }
+        }
+    }
+
+    /// Takes an ordinary frame and those that go on with its connection; returns what is left.
     #[inline]
-    fn take(&mut self, header: &ReplyHeader, body: &[u8]) {
+    fn take_plain<'f>(
+        &mut self,
+        plain: &PlainReply<'f>,
+        mut frames: ReplyFrames<'f>,
+    ) -> ReplyFrames<'f> {
+        let index = plain.connection;
+        let connection = self
+            .connections
+            .get_mut(index as usize)
+            .and_then(Option::as_mut)
+            .filter(|connection| connection.generation == plain.generation);
+        let Some(connection) = connection else {
+            return frames;
+        };
+        if connection.wait != Wait::Nothing {
+            self.aftermath.waits.push(index);
+        }
+        if !connection.facts.dirty {
+            connection.facts.dirty = true;
+            self.dirty.push(index);
+        }
+        let mut run = plain.run;
+        connection.note_reply_size(run.body.len(), run.count);
+        let mut is_lent = false;
+        loop {
+            let place = InRing {
+                lane: self.lane,
+                len: run.body.len() as u32,
+                position: self.position + run.start as u64,
+            };
+            let numbers = (run.sequence, run.count);
+            let replies = &mut connection.replies;
+            match replies.collect(numbers, place, run.body, &self.rings, self.pool) {
+                Placed::Emitted => {}
+                Placed::Stashed => is_lent = true,
+                Placed::Unexpected => unexpected(connection, ReplyKind::Reply, run.sequence),
+            }
+            match frames.next_more() {
+                Some(more) => run = more,
+                None => break,
+            }
+        }
+        if is_lent {
+            self.pool.note_lender(index);
+        }
+        frames
+    }
+
+    #[cold]
+    fn take_unusual(&mut self, header: &ReplyHeader, body: &[u8]) {
         let index = header.connection;
         let connection = self
             .connections
@@ -185,34 +300,6 @@ impl Sink<'_> {
         let Some(connection) = connection else {
             return self.take_for_nobody(header, body);
         };
-        let placed = match header.kind {
-            ReplyKind::Reply if header.part == 0 && header.flags == 0 && !self.is_torn => {
-                connection.note_reply_size(body.len(), header.count);
-                connection
-                    .replies
-                    .complete(header.sequence, header.count, body, self.pool)
-            }
-            _ => match half::account(self.half, header, body) {
-                Verdict::Pass(len) => {
-                    if len > 0 {
-                        connection.note_reply_size(len, header.count);
-                    }
-                    unusual(connection, header, body, self.pool, self.aftermath)
-                }
-                Verdict::Skip => Placed::Emitted,
-                Verdict::Close => {
-                    self.aftermath.torn.push(index);
-                    Placed::Emitted
-                }
-            },
-        };
-        if placed == Placed::Unexpected {
-            tracing::error!(
-                client = connection.id,
-                ?header,
-                "a reply that nobody awaits"
-            );
-        }
         if connection.wait != Wait::Nothing {
             self.aftermath.waits.push(index);
         }
@@ -220,10 +307,25 @@ impl Sink<'_> {
             connection.facts.dirty = true;
             self.dirty.push(index);
         }
+        let placed = match half::account(self.half, header, body) {
+            Verdict::Pass(len) => {
+                if len > 0 {
+                    connection.note_reply_size(len, header.count);
+                }
+                let (rings, pool) = (&self.rings, &mut *self.pool);
+                unusual(connection, header, body, rings, pool, self.aftermath)
+            }
+            Verdict::Skip => Placed::Emitted,
+            Verdict::Close => {
+                self.aftermath.torn.push(index);
+                Placed::Emitted
+            }
+        };
+        if placed == Placed::Unexpected {
+            unexpected(connection, header.kind, header.sequence);
+        }
     }
-}
 
-impl Sink<'_> {
     /// The connection is gone, or the frame is about none.
     #[cold]
     fn take_for_nobody(&mut self, header: &ReplyHeader, body: &[u8]) {
@@ -237,12 +339,19 @@ impl Sink<'_> {
     }
 }
 
+#[cold]
+fn unexpected(connection: &Connection, kind: ReplyKind, sequence: u32) {
+    let client = connection.id;
+    tracing::error!(client, sequence, ?kind, "a reply that nobody awaits");
+}
+
 /// Everything but whole ordinary replies.
 #[cold]
 fn unusual(
     connection: &mut Connection,
     header: &ReplyHeader,
     body: &[u8],
+    rings: &ReplyRings<'_>,
     pool: &mut BufferPool,
     aftermath: &mut Aftermath,
 ) -> Placed {
@@ -258,9 +367,8 @@ fn unusual(
     match (header.kind, header.part) {
         (ReplyKind::Pong | ReplyKind::Resume, _) => Placed::Emitted,
         (ReplyKind::Reply, 0) => {
-            connection
-                .replies
-                .complete(header.sequence, header.count, body, pool)
+            let replies = &mut connection.replies;
+            replies.complete(header.sequence, header.count, body, rings, pool)
         }
         (ReplyKind::Slow, _) => {
             aftermath.slow.push((index, body.to_vec()));
@@ -271,7 +379,10 @@ fn unusual(
             Placed::Emitted
         }
         (ReplyKind::ReplyPart, 0) => connection.replies.piece(header.sequence, body, pool),
-        (ReplyKind::ReplyEnd, 0) => connection.replies.finish(header.sequence, body, pool),
+        (ReplyKind::ReplyEnd, 0) => {
+            let replies = &mut connection.replies;
+            replies.finish(header.sequence, body, rings, pool)
+        }
         (kind, part) => {
             let place = connection
                 .gathers

@@ -436,9 +436,10 @@ impl Core {
         else {
             return;
         };
+        let rings = self.lanes.reply_rings();
         connection
             .replies
-            .complete(ticket.sequence, 1, reply, &mut self.pool);
+            .complete(ticket.sequence, 1, reply, &rings, &mut self.pool);
         // Who waits for an answer waits for that to its latest command; earlier ones may still come.
         let latest = ticket.sequence == connection.replies.upcoming().wrapping_sub(1);
         let is_awaited = matches!(connection.wait, Wait::Answer | Wait::Time | Wait::Replicas);

@@ -9,9 +9,9 @@
 //!            6 nothing left: say that we sleep, look once more, sleep in epoll
 //! ```
 //!
-//! Waking: sockets wake through `sockets`, workers and other threads through an eventfd that is
-//! registered edge-triggered and never read. Before sleeping the thread publishes `sleeping` and looks
-//! at all news once more, so that no ring and no letter is missed.
+//! Waking: sockets, the eventfd of the doorbell (rung by workers and other threads) and the timer each
+//! have a waker that puts them on the ready list. Before sleeping the thread publishes `sleeping` and
+//! looks at all news once more, so that no ring and no letter is missed.
 //!
 //! Decisions are made in `core`; here is only the order of things.
 
@@ -20,17 +20,18 @@ use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use shm::Party;
-use tokio::io::unix::AsyncFd;
-use tokio::time::Sleep;
 
 use crate::core::{Core, Now};
 use crate::limits;
 use crate::listener::{Accepted, Listening};
 use crate::shared::Shared;
-use crate::sockets::{FIRST_LISTENER, ReadOutcome, Sockets, WriteOutcome};
+use crate::sockets::{
+    BELL, FIRST_LISTENER, FIRST_SPECIAL, ReadOutcome, Sockets, TIMER, WriteOutcome,
+};
+use crate::watched::{Bell, Timer};
 
 /// Everything that one thread drives.
 pub(crate) struct Driver {
@@ -39,11 +40,13 @@ pub(crate) struct Driver {
     party: Arc<Party>,
     sockets: Sockets,
     doors: Vec<Door>,
-    bell: AsyncFd<OwnedFd>,
+    bell: Bell,
+    /// The bell has been rung since the last look at the rings.
+    is_rung: bool,
+    timer: Timer,
     started: Instant,
-    timer: Pin<Box<Sleep>>,
-    /// When the timer is set to fire, in milliseconds since the start.
-    timer_at: u64,
+    /// Microseconds since 1970 at the start, as the system's clock says now.
+    started_unix: u64,
     /// When timers and limits are looked at next.
     tick_at: u64,
     /// Listeners are not polled before this time: there were no descriptors left.
@@ -69,12 +72,10 @@ impl Driver {
         bell: OwnedFd,
         listeners: Vec<Listening>,
     ) -> std::io::Result<Self> {
-        #[expect(
-            deprecated,
-            reason = "unsound for types that give up their descriptor early; an OwnedFd does not"
-        )]
-        let bell = AsyncFd::with_interest(bell, tokio::io::Interest::READABLE)?;
         let sockets = Sockets::default();
+        let bell = Bell::new(bell, sockets.waker(BELL))?;
+        bell.arm();
+        let timer = Timer::new(sockets.waker(TIMER))?;
         let doors = listeners
             .into_iter()
             .zip(FIRST_LISTENER..)
@@ -90,11 +91,10 @@ impl Driver {
             party,
             sockets,
             bell,
+            is_rung: false,
+            timer,
             started: Instant::now(),
-            timer: Box::pin(tokio::time::sleep(Duration::from_millis(
-                limits::TICK_MILLIS,
-            ))),
-            timer_at: limits::TICK_MILLIS,
+            started_unix: 0,
             tick_at: 0,
             accept_again_at: 0,
             is_open: false,
@@ -103,27 +103,38 @@ impl Driver {
         })
     }
 
+    /// Looks at the clock; at the time of day only when it is time for a tick.
     fn read_clock(&mut self) {
-        let unix = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let elapsed = self.started.elapsed();
+        let micros = elapsed.as_secs() * 1_000_000 + u64::from(elapsed.subsec_micros());
+        let millis = micros / 1000;
+        if millis >= self.tick_at {
+            let unix = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default();
+            let unix = u64::try_from(unix.as_micros()).unwrap_or(u64::MAX);
+            self.started_unix = unix.saturating_sub(micros);
+        }
         self.core.now = Now {
-            millis: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            unix_micros: u64::try_from(unix.as_micros()).unwrap_or(u64::MAX),
+            millis,
+            unix_micros: self.started_unix + micros,
         };
     }
 
     /// One turn. True if another one should follow without sleeping.
     fn turn(&mut self, context: &mut Context<'_>) -> bool {
         self.read_clock();
-        let rung = self.bell_rang(context);
+        self.take_ready(context);
         self.take_mail();
+        // News says which rings to look at. A ring without any, or a tick, means all of them: who rang
+        // may have died between publishing and announcing.
+        let mut is_every = std::mem::take(&mut self.is_rung) && !self.party.news().any();
         if self.core.now.millis >= self.tick_at {
             self.core.tick();
             self.tick_at = self.core.now.millis + limits::TICK_MILLIS;
+            is_every = true;
         }
-        let mut busy = self.core.collect_replies(&self.party, rung);
-        self.take_ready(context);
+        let mut busy = self.core.collect_replies(&self.party, is_every);
         busy |= self.accept();
         busy |= self.read_ready();
         self.core.run_resumed();
@@ -137,16 +148,6 @@ impl Driver {
         busy || !self.core.runnable.is_empty() || !self.ready.is_empty()
     }
 
-    /// Whether the eventfd was written since the last look. Sets the waker otherwise.
-    fn bell_rang(&mut self, context: &mut Context<'_>) -> bool {
-        let mut rang = false;
-        while let Poll::Ready(Ok(mut guard)) = self.bell.poll_read_ready(context) {
-            guard.clear_ready();
-            rang = true;
-        }
-        rang
-    }
-
     fn take_mail(&mut self) {
         let Some(mailbox) = self.shared.mailboxes.get(self.core.thread) else {
             return;
@@ -158,20 +159,28 @@ impl Driver {
         }
     }
 
-    /// Takes the list of what is ready.
+    /// Takes the list of what is ready. What is not a socket of a client is dealt with at once.
     fn take_ready(&mut self, context: &Context<'_>) {
-        let before = self.ready.len();
+        let mut at = self.ready.len();
         self.sockets.ready.take(&mut self.ready, context.waker());
-        let doors = &mut self.doors;
-        let mut at = before;
         while let Some(&place) = self.ready.get(at) {
-            let door = place.checked_sub(FIRST_LISTENER).map(|door| door as usize);
-            match door.and_then(|door| doors.get_mut(door)) {
-                Some(door) => {
-                    door.is_knocked = true;
-                    self.ready.swap_remove(at);
+            if place < FIRST_SPECIAL {
+                at += 1;
+                continue;
+            }
+            self.ready.swap_remove(at);
+            match place {
+                BELL => {
+                    self.bell.arm();
+                    self.is_rung = true;
                 }
-                None => at += 1,
+                TIMER => self.timer.fired(),
+                _ => {
+                    let door = place.wrapping_sub(FIRST_LISTENER) as usize;
+                    if let Some(door) = self.doors.get_mut(door) {
+                        door.is_knocked = true;
+                    }
+                }
             }
         }
     }
@@ -326,20 +335,17 @@ impl Driver {
     }
 
     /// Sets the timer to the next thing that is due. True if it is due already.
-    fn set_timer(&mut self, context: &mut Context<'_>) -> bool {
+    fn set_timer(&mut self) -> bool {
         let mut wanted = self.core.next_deadline(self.tick_at);
         if self.accept_again_at > 0 {
             wanted = wanted.min(self.accept_again_at);
         }
-        if wanted <= self.core.now.millis {
+        let now = self.core.now.millis;
+        if wanted <= now {
             return true;
         }
-        if wanted != self.timer_at {
-            self.timer_at = wanted;
-            let at = self.started + Duration::from_millis(wanted);
-            self.timer.as_mut().reset(at.into());
-        }
-        self.timer.as_mut().poll(context).is_ready()
+        self.timer.set(wanted, now);
+        false
     }
 }
 
@@ -353,7 +359,7 @@ impl Future for Driver {
         if this.core.is_drained() {
             return Poll::Ready(());
         }
-        if busy || this.set_timer(context) {
+        if busy || this.set_timer() {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }

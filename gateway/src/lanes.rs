@@ -31,6 +31,7 @@ use shm::{Bell, Party, RingConsumer, RingProducer};
 
 use crate::half::Half;
 use crate::limits;
+use crate::stash::{InRing, Rings};
 use crate::transfer::Transfer;
 
 /// Which connection, and which of those that had its place one after the other.
@@ -66,8 +67,6 @@ pub(crate) struct Lane {
     waiting: VecDeque<Who>,
     /// Requests too big for one frame, sent in turn.
     transfers: VecDeque<Transfer>,
-    /// The reply that has come in part.
-    half: Option<Half>,
     dirty: bool,
     /// The worker keeps dying; its successor comes after a delay.
     is_down: bool,
@@ -88,10 +87,16 @@ pub(crate) enum NoRoom {
 #[derive(Debug)]
 pub(crate) struct Lanes {
     lanes: Vec<Option<Lane>>,
+    /// For each lane the reply that has come in part.
+    halves: Vec<Option<Half>>,
     owners: Box<[u8]>,
     workers: usize,
-    /// Requests written since the last flush.
+    /// Requests written since the last flush, and how many there may be.
     unflushed: u32,
+    flush_every: u32,
+    /// Bytes of some reply ring are consumed and not released; more than a quarter of one.
+    is_unreleased: bool,
+    must_release: bool,
     /// Lanes in which somebody waits for room or a transfer is under way.
     blocked: u32,
 }
@@ -102,9 +107,13 @@ impl Lanes {
         let owners = vec![0; usize::from(SLOT_COUNT)].into_boxed_slice();
         Self {
             lanes: Vec::new(),
+            halves: Vec::new(),
             owners,
             workers: 1,
             unflushed: 0,
+            flush_every: limits::FLUSH_EVERY,
+            is_unreleased: false,
+            must_release: false,
             blocked: 0,
         }
     }
@@ -125,6 +134,8 @@ impl Lanes {
         }
         let last = self.owners.iter().copied().max().unwrap_or_default();
         self.workers = usize::from(last) + 1;
+        self.flush_every =
+            limits::FLUSH_EVERY * u32::from(last).saturating_add(1).min(limits::FLUSH_LANES);
     }
 
     /// The worker that owns `slot`.
@@ -194,17 +205,20 @@ impl Lanes {
     pub(crate) fn attach(&mut self, worker: usize, parts: LaneParts) {
         if self.lanes.len() <= worker {
             self.lanes.resize_with(worker + 1, || None);
+            self.halves.resize_with(worker + 1, || None);
         }
         let lane = Lane {
             parts,
             waiting: VecDeque::new(),
             transfers: VecDeque::new(),
-            half: None,
             dirty: false,
             is_down: false,
         };
         if let Some(place) = self.lanes.get_mut(worker) {
             *place = Some(lane);
+        }
+        if let Some(half) = self.halves.get_mut(worker) {
+            *half = None;
         }
         self.count_blocked();
     }
@@ -212,10 +226,11 @@ impl Lanes {
     /// Ends the lane of link `link`; who waited in it is returned, to be told.
     pub(crate) fn detach(&mut self, link: u32) -> Vec<Who> {
         let mut orphans = Vec::new();
-        for place in &mut self.lanes {
+        for (place, half) in self.lanes.iter_mut().zip(&mut self.halves) {
             if place.as_ref().is_some_and(|lane| lane.parts.link == link)
                 && let Some(lane) = place.take()
             {
+                *half = None;
                 orphans.extend(lane.waiting);
                 orphans.extend(lane.transfers.iter().map(|transfer| transfer.who));
             }
@@ -364,7 +379,7 @@ impl Lanes {
     /// Whether enough has been written that workers should start.
     #[inline]
     pub(crate) fn wants_flush(&self) -> bool {
-        self.unflushed >= limits::FLUSH_EVERY
+        self.unflushed >= self.flush_every
     }
 
     /// Publishes what was written and wakes the workers that sleep.
@@ -389,19 +404,47 @@ impl Lanes {
         self.lane_mut(worker).map(|lane| &mut lane.parts)
     }
 
-    /// Its replies to be read, and the one that has come in part.
+    /// All reply rings, and the reply of `worker` that has come in part.
     #[inline]
-    pub(crate) fn replies_mut(
-        &mut self,
-        worker: usize,
-    ) -> Option<(&mut RingConsumer, &mut Option<Half>)> {
-        let lane = self.lane_mut(worker)?;
-        Some((&mut lane.parts.replies, &mut lane.half))
+    pub(crate) fn read(&mut self, worker: usize) -> Option<(ReplyRings<'_>, &mut Option<Half>)> {
+        let half = self.halves.get_mut(worker)?;
+        Some((ReplyRings(&self.lanes), half))
+    }
+
+    /// All reply rings.
+    #[inline]
+    pub(crate) fn reply_rings(&self) -> ReplyRings<'_> {
+        ReplyRings(&self.lanes)
     }
 
     /// The reply of `worker` that has come in part.
     pub(crate) fn half_mut(&mut self, worker: usize) -> Option<&mut Option<Half>> {
-        self.lane_mut(worker).map(|lane| &mut lane.half)
+        self.halves.get_mut(worker)
+    }
+
+    /// The first `len` readable bytes of replies of `worker` are dealt with. They can be released, as
+    /// far as none of them are lent.
+    #[inline]
+    pub(crate) fn consume(&mut self, worker: usize, len: usize) {
+        if let Some(lane) = self.lane_mut(worker) {
+            let replies = &mut lane.parts.replies;
+            replies.consume(len);
+            let is_much = replies.unreleased() > replies.capacity() / 4;
+            self.is_unreleased = true;
+            self.must_release |= is_much;
+        }
+    }
+
+    /// Whether any replies are dealt with and not released.
+    #[inline]
+    pub(crate) fn is_unreleased(&self) -> bool {
+        self.is_unreleased
+    }
+
+    /// Whether a worker must soon have room for replies.
+    #[inline]
+    pub(crate) fn must_release(&self) -> bool {
+        self.must_release
     }
 
     /// The side ring to a worker.
@@ -418,14 +461,45 @@ impl Lanes {
         }
     }
 
-    /// Gives the room of consumed replies back to the worker.
-    #[inline]
-    pub(crate) fn release(&mut self, worker: usize) {
-        if let Some(lane) = self.lane_mut(worker)
-            && lane.parts.replies.release()
-        {
-            lane.ring();
+    /// Gives the room of all consumed replies back to the workers; none of them may be lent.
+    pub(crate) fn release(&mut self) {
+        self.is_unreleased = false;
+        self.must_release = false;
+        for lane in self.lanes.iter_mut().flatten() {
+            if lane.parts.replies.unreleased() > 0 && lane.parts.replies.release() {
+                lane.ring();
+            }
         }
+    }
+}
+
+/// The reply rings of all lanes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReplyRings<'a>(&'a [Option<Lane>]);
+
+impl<'a> ReplyRings<'a> {
+    /// What is readable in the ring of `worker`, and its position there.
+    #[inline]
+    pub(crate) fn readable(self, worker: usize) -> (&'a [u8], u64) {
+        match self.0.get(worker) {
+            Some(Some(lane)) => {
+                let replies = &lane.parts.replies;
+                (replies.readable(), replies.position())
+            }
+            _ => (&[], 0),
+        }
+    }
+}
+
+impl Rings for ReplyRings<'_> {
+    #[inline]
+    fn bytes(&self, place: InRing) -> &[u8] {
+        let lane = self.0.get(usize::from(place.lane)).and_then(Option::as_ref);
+        lane.and_then(|lane| {
+            let replies = &lane.parts.replies;
+            replies.kept(place.position, place.len as usize)
+        })
+        .unwrap_or_default()
     }
 }
 

@@ -55,5 +55,6 @@ mod tests;
 mod timers;
 mod transfer;
 mod upkeep;
+mod watched;
 
 pub use process::run;

@@ -29,6 +29,9 @@ pub(crate) const READ_AHEAD_BYTES: usize = 32 << 10;
 /// that workers start while the gateway still reads.
 pub(crate) const FLUSH_EVERY: u32 = 64;
 
+/// With several workers each gets a share of them: up to so many workers the shares do not shrink.
+pub(crate) const FLUSH_LANES: u32 = 4;
+
 /// Sockets read in one turn before replies are looked at: bounds the time in which nothing is sent.
 pub(crate) const READS_PER_TURN: usize = 256;
 

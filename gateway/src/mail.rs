@@ -204,6 +204,7 @@ impl Core {
     pub(crate) fn letter(&mut self, letter: Letter) {
         match letter {
             Letter::Attach { worker, parts } => {
+                self.settle_lent();
                 self.lanes.attach(worker, *parts);
                 self.look_everywhere = true;
             }
@@ -280,6 +281,7 @@ impl Core {
     /// The link is gone: who waits for room in it is told on its next try, and answers that can not
     /// come any more are errors.
     pub(crate) fn detach(&mut self, link: u32) {
+        self.settle_lent();
         for who in self.lanes.detach(link) {
             if self.find_mut(who).is_some() {
                 self.resume(who.index);

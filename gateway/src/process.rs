@@ -172,7 +172,6 @@ fn thread_main(
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
-        .enable_time()
         .build()
         .map_err(text)?;
     let _entered = runtime.enter();

@@ -92,8 +92,17 @@ impl ReadyList {
     }
 }
 
-/// Places of listening sockets in the ready list; connections stay far below.
+/// Places of listening sockets in the ready list.
 pub(crate) const FIRST_LISTENER: u32 = u32::MAX - 255;
+
+/// Place of the doorbell in the ready list.
+pub(crate) const BELL: u32 = FIRST_LISTENER - 1;
+
+/// Place of the timer in the ready list.
+pub(crate) const TIMER: u32 = FIRST_LISTENER - 2;
+
+/// The first place that is not a client's; those stay far below.
+pub(crate) const FIRST_SPECIAL: u32 = TIMER;
 
 /// The waker of one socket.
 struct SocketWaker {
@@ -128,7 +137,7 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    /// A waker that lists `place` as ready. Places from [`FIRST_LISTENER`] on are listening sockets.
+    /// A waker that lists `place` as ready.
     pub(crate) fn waker(&self, place: u32) -> Waker {
         Waker::from(Arc::new(SocketWaker {
             place,

@@ -99,6 +99,7 @@ impl Walk {
                 );
                 self.inn.consume(readable.min(*len));
                 self.consumed += readable.min(*len);
+                self.look_back();
             }
             Step::Release => {
                 self.inn.release();
@@ -115,6 +116,26 @@ impl Walk {
                 self.private.clear();
             }
         }
+    }
+
+    /// What is not released can be seen again, in any portion, and nothing else.
+    fn look_back(&self) {
+        let (inn, start) = (&self.inn, self.inn.released());
+        assert_eq!(inn.unreleased(), self.consumed);
+        let len = self.published.len();
+        for (skipped, cut) in [(0, 0), (0, 8), (8, 0), (len / 2, len / 4)] {
+            let wanted = len.saturating_sub(skipped + cut);
+            let skipped = len - wanted - cut.min(len - wanted);
+            let seen = inn.kept(start + skipped as u64, wanted).unwrap();
+            assert!(
+                seen.iter()
+                    .eq(self.published.iter().skip(skipped).take(wanted))
+            );
+        }
+        assert_eq!(inn.kept(start, len + 1), None);
+        assert_eq!(inn.kept(start + len as u64, 1), None);
+        assert_eq!(inn.kept(start.wrapping_sub(1), 1), None);
+        assert_eq!(inn.kept(u64::MAX, usize::MAX), None);
     }
 
     fn write(&mut self, len: usize) {

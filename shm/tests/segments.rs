@@ -54,7 +54,9 @@ fn a_frame_is_invisible_until_published_and_whole_after() {
     assert_eq!(inn.readable(), b"sixteen bytes...");
     assert!(!out.is_empty());
     inn.consume(16);
+    assert_eq!(inn.kept(8, 5), Some(&b"bytes"[..]));
     assert!(!inn.release());
+    assert_eq!(inn.kept(8, 5), None);
     assert!(out.is_empty());
 }
 

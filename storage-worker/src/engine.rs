@@ -166,7 +166,7 @@ impl Engine {
 
     /// Runs one command. `body` is the packed arguments, `first_hash` the hash of argument 1 if it
     /// is known. An error of the command becomes the reply; what it had written is dropped.
-    #[inline]
+    #[inline(always)]
     pub fn execute(
         &mut self,
         request: &RequestHeader,

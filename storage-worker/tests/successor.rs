@@ -15,8 +15,8 @@ mod segments;
 
 use proto::catalogue::{self, CommandRef, Lookup};
 use proto::frame::{
-    REPLY_HEADER_BYTES, REQUEST_HEADER_BYTES, ReplyHeader, ReplyKind, RequestHeader, RequestKind,
-    padded, write_request,
+    REQUEST_HEADER_BYTES, ReplyFrames, ReplyHeader, ReplyKind, RequestHeader, RequestKind, padded,
+    write_request,
 };
 use proto::slot::slot_of;
 use runtime::{ArenaState, Child as RuntimeChild};
@@ -178,24 +178,19 @@ impl System {
     /// Takes the replies that are visible. Pieces of a large reply start anew with a successor.
     fn take(&mut self, answers: &mut Answers) {
         self.replies.refresh().unwrap();
-        loop {
-            let bytes = self.replies.readable();
-            if bytes.is_empty() {
-                break;
+        let mut frames = ReplyFrames::new(self.replies.readable());
+        let mut asked = None;
+        while let Some(frame) = frames.next_frame().unwrap() {
+            if frame.header.kind == ReplyKind::Resume {
+                asked = Some(frame.header.sequence);
+            } else {
+                answers.note(&frame.header, frame.run.body, self.generation);
             }
-            let header = ReplyHeader::decode(bytes).unwrap();
-            if header.kind == ReplyKind::Resume {
-                self.replies.consume(padded(header.len as usize));
-                self.tell_all(header.sequence);
-                continue;
-            }
-            answers.note(
-                &header,
-                &bytes[REPLY_HEADER_BYTES..header.len as usize],
-                self.generation,
-            );
-            let len = padded(header.len as usize);
-            self.replies.consume(len);
+        }
+        let read = frames.position();
+        self.replies.consume(read);
+        if let Some(epoch) = asked {
+            self.tell_all(epoch);
         }
         if self.replies.release() {
             self.ring();
@@ -250,7 +245,8 @@ impl Answers {
     }
 
     fn finish(&mut self, sequence: u32, text: String) {
-        let before = self.whole.insert(sequence, text);
+        assert_eq!(sequence_of(command_of(sequence)), sequence);
+        let before = self.whole.insert(command_of(sequence), text);
         assert_eq!(before, None, "command {sequence} answered twice");
     }
 }
@@ -281,6 +277,15 @@ fn command(number: u32) -> &'static str {
 
 const COMMANDS: u32 = 400;
 
+/// The number that a command has within its connection: every fourth one goes to another worker.
+fn sequence_of(command: u32) -> u32 {
+    command + command / 3
+}
+
+fn command_of(sequence: u32) -> u32 {
+    sequence - sequence / 4
+}
+
 /// Runs the stream with the worker dying at the `nth` pass of a point. Says whether it died.
 fn run(point: FaultPoint, nth: u32) -> bool {
     let label = format!("{}:{nth}", point.name());
@@ -292,7 +297,7 @@ fn run(point: FaultPoint, nth: u32) -> bool {
         // A window of commands, so that batches of several sizes occur.
         let window = 1 + sent % 37;
         while sent < COMMANDS && sent < answers.whole.len() as u32 + window {
-            if !system.put(sent, command(sent)) {
+            if !system.put(sequence_of(sent), command(sent)) {
                 break;
             }
             sent += 1;

@@ -6,6 +6,7 @@
 //! the order of its requests.
 
 mod half;
+mod lent;
 mod machine;
 mod protocol;
 mod slow;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use proto::catalogue::StorageCommand as S;
 use proto::counters::gateway_page;
 use proto::frame::{
-    Args, REPLY_HEADER_BYTES, REQUEST_HEADER_BYTES, ReplyHeader, ReplyKind, RequestHeader,
-    RequestKind, flags, padded,
+    Args, MORE_HEADER_BYTES, REPLY_HEADER_BYTES, REQUEST_HEADER_BYTES, ReplyHeader, ReplyKind,
+    RequestHeader, RequestKind, begin_more, complete_reply, flags, padded,
 };
 use proto::registry::{Registry, even_slot_map};
 use proto::resp::ReplyWriter;
@@ -48,6 +48,8 @@ pub(super) struct ModelWorker {
     assembly: HashMap<(u32, u32), Vec<u8>>,
     /// Reply frames that wait for room.
     waiting: Vec<Vec<u8>>,
+    /// Connection, generation and next number of the last frame, if it is not published yet.
+    last: Option<(u32, u32, u32)>,
     spans: Vec<(u32, u32)>,
 }
 
@@ -56,6 +58,7 @@ impl ModelWorker {
     pub(super) fn work(&mut self, most: usize) -> bool {
         let flushed = self.flush();
         if !self.waiting.is_empty() {
+            self.publish();
             return flushed;
         }
         let readable = self.requests.refresh().unwrap();
@@ -76,10 +79,40 @@ impl ModelWorker {
             done += 1;
         }
         self.requests.consume(at);
-        self.replies.publish();
+        self.publish();
         self.requests.release();
-        self.gateway.news().announce(self.position);
         done > 0 || flushed
+    }
+
+    fn publish(&mut self) {
+        self.replies.publish();
+        self.last = None;
+        self.gateway.news().announce(self.position);
+    }
+
+    /// Writes the reply behind the last frame, if it is of the same connection. False if it must have
+    /// a whole header.
+    fn answer_more(&mut self, header: &RequestHeader, reply: &[u8]) -> bool {
+        let whose = (header.connection, header.generation);
+        let gap = match self.last {
+            Some((connection, generation, next)) if whose == (connection, generation) => {
+                u8::try_from(header.sequence.wrapping_sub(next))
+            }
+            _ => return false,
+        };
+        let (Ok(gap), true) = (gap, reply.len() < 1000 && header.part == 0) else {
+            return false;
+        };
+        let len = MORE_HEADER_BYTES + reply.len();
+        let Some(place) = self.replies.reserve(padded(len)) else {
+            return false;
+        };
+        begin_more(place.first_chunk_mut().unwrap(), gap);
+        place[MORE_HEADER_BYTES..len].copy_from_slice(reply);
+        complete_reply(&mut place[..len], 1);
+        self.replies.commit(padded(len));
+        self.last = Some((whose.0, whose.1, header.sequence.wrapping_add(1)));
+        true
     }
 
     fn assemble(&mut self, header: &RequestHeader, body: &[u8]) {
@@ -131,6 +164,7 @@ impl ModelWorker {
     pub(super) fn send(&mut self, kind: ReplyKind, request: &RequestHeader, bytes: &[u8]) {
         self.waiting.push(frame(kind, request, bytes));
         self.flush();
+        self.publish();
         assert!(self.waiting.is_empty(), "no room");
     }
 
@@ -138,6 +172,7 @@ impl ModelWorker {
     pub(super) fn send_raw(&mut self, bytes: &[u8]) {
         self.waiting.push(bytes.to_vec());
         self.flush();
+        self.publish();
     }
 
     /// Is a successor from now on, and asks who waits.
@@ -159,6 +194,9 @@ impl ModelWorker {
     }
 
     fn answer(&mut self, header: &RequestHeader, reply: &[u8]) {
+        if self.answer_more(header, reply) {
+            return;
+        }
         let largest = self.replies.largest() - REPLY_HEADER_BYTES;
         let pieces = reply.len().div_ceil(largest).max(1);
         for (number, piece) in reply.chunks(largest).enumerate() {
@@ -170,6 +208,9 @@ impl ModelWorker {
             self.waiting.push(frame(kind, header, piece));
         }
         self.flush();
+        let is_last = pieces == 1 && header.part == 0 && self.waiting.is_empty();
+        let next = header.sequence.wrapping_add(1);
+        self.last = is_last.then_some((header.connection, header.generation, next));
     }
 
     fn flush(&mut self) -> bool {
@@ -183,10 +224,6 @@ impl ModelWorker {
             sent += 1;
         }
         self.waiting.drain(..sent);
-        if sent > 0 {
-            self.replies.publish();
-            self.gateway.news().announce(self.position);
-        }
         sent > 0
     }
 }
@@ -359,6 +396,7 @@ impl World {
                 values: HashMap::new(),
                 assembly: HashMap::new(),
                 waiting: Vec::new(),
+                last: None,
                 spans: Vec::new(),
             });
         }

@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //!   C1  `released <= head <= tail <= released + capacity`, and `tail` is one that was really seen.
-//!       So `head..tail` is ours to read (S4).
+//!       So `released..tail` is ours to read (S4).
 
 #![expect(unsafe_code, reason = "slices of the ring and of its control words")]
 
@@ -85,17 +85,26 @@ impl RingConsumer {
     #[inline]
     #[must_use]
     pub fn readable(&self) -> &[u8] {
-        let len = (self.tail - self.head) as usize;
-        #[cfg(loom)]
-        self.memory.keep.track_read(self.head, len);
-        let offset = (self.head & self.mask) as usize;
-        // SAFETY: S1, S2: the offset is below the capacity and `len` is at most the capacity (C1),
-        // and the data is mapped twice, so the range lies inside. S4: it is the consumer's part,
-        // and the borrow ends before the head can move.
-        unsafe {
-            let start = self.memory.data.as_ptr().add(offset);
-            std::slice::from_raw_parts(start, len)
-        }
+        self.slice_at(self.head, (self.tail - self.head) as usize)
+    }
+
+    /// The `len` bytes at `position`, which were seen and, consumed or not, not released since: nobody
+    /// overwrites them. `None` for any others.
+    #[inline]
+    #[must_use]
+    pub fn kept(&self, position: u64, len: usize) -> Option<&[u8]> {
+        // A position before `released` becomes one far behind the tail.
+        let skipped = position.wrapping_sub(self.released);
+        let seen = self.tail - self.released;
+        let is_ours = skipped <= seen && len as u64 <= seen - skipped;
+        is_ours.then(|| self.slice_at(position, len))
+    }
+
+    /// Bytes consumed and not released.
+    #[inline]
+    #[must_use]
+    pub fn unreleased(&self) -> usize {
+        (self.head - self.released) as usize
     }
 
     /// Sets bits of the readable byte `offset` bytes behind the private head: a note to a successor
@@ -160,6 +169,22 @@ impl RingConsumer {
             point(FaultPoint::RingTookWant);
         }
         asked | std::mem::take(&mut self.owes_ring)
+    }
+
+    /// `len` bytes from `position` on; the caller has checked that they lie in `released..tail`.
+    #[inline]
+    fn slice_at(&self, position: u64, len: usize) -> &[u8] {
+        debug_assert!(position >= self.released && position + len as u64 <= self.tail);
+        #[cfg(loom)]
+        self.memory.keep.track_read(position, len);
+        let offset = (position & self.mask) as usize;
+        // SAFETY: S1, S2: the offset is below the capacity and `len` is at most the capacity (C1),
+        // and the data is mapped twice, so the range lies inside. S4: it is the consumer's part,
+        // and the borrow ends before anything of it can be released.
+        unsafe {
+            let start = self.memory.data.as_ptr().add(offset);
+            std::slice::from_raw_parts(start, len)
+        }
     }
 
     #[cold]

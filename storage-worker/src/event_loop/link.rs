@@ -94,7 +94,9 @@ pub(crate) enum Doubt {
 pub(crate) enum Turn {
     /// There was nothing to do.
     Idle,
-    /// It did something; there may be more.
+    /// It did everything that was asked.
+    Done,
+    /// It did something; there is more.
     Busy,
     /// It waits for room in its reply ring; the peer rings when there is some.
     Jammed,
@@ -331,17 +333,27 @@ impl Link {
         let mut left = BATCH_MAX;
         while left > 0 && self.held == 0 {
             let done = self.run_ahead(core, left)?;
-            if done == 0 || core.is_signalled() {
+            left -= done;
+            if done == 0 || core.is_signalled() || self.requests.readable().is_empty() {
                 break;
             }
-            left -= done;
         }
         self.publish(core);
         if self.held > 0 {
             Ok(Turn::Jammed)
+        } else if self.requests.readable().is_empty() {
+            Ok(Turn::Done)
         } else {
             Ok(Turn::Busy)
         }
+    }
+
+    /// The part of a batch before its publication.
+    #[cfg(test)]
+    pub(super) fn run_all(&mut self, core: &mut Core) {
+        self.requests.refresh().unwrap();
+        core.commit(self.place(0), self.replies.position());
+        self.run_ahead(core, BATCH_MAX).unwrap();
     }
 
     fn place(&self, offset: usize) -> Place {

@@ -55,9 +55,9 @@ impl Links {
     }
 
     /// One batch of each link that has something, and after each those who wait for what it did.
-    /// True if any did something.
+    /// True if there is more to do.
     pub(super) fn serve(&mut self, core: &mut Core) -> bool {
-        let mut is_busy = false;
+        let mut is_more = false;
         self.look_after_waiters(core);
         let mut at = 0;
         while at < self.0.len() {
@@ -70,7 +70,7 @@ impl Links {
             match served.serve(core) {
                 Ok(turn) => {
                     served.is_pending = turn == Turn::Busy;
-                    is_busy |= turn == Turn::Busy;
+                    is_more |= turn == Turn::Busy;
                     at += 1;
                 }
                 Err(error) => self.drop_broken(core, at, &error),
@@ -79,7 +79,7 @@ impl Links {
                 wake::serve_ready(core, &mut self.0);
             }
         }
-        is_busy
+        is_more
     }
 
     /// Those who wait and are not woken by a command: their time is over, there is room for a reply

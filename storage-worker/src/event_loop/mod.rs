@@ -5,7 +5,7 @@
 //!            |  mail from the control thread?  attach, settings, drain
 //!            |  each link with news: one batch (`link`)
 //!            |  background slice if due (`background`)
-//!            |  nothing done: say "sleeping", look at every ring again, sleep on the doorbell
+//!            |  nothing left: say "sleeping", look at the news again, sleep on the doorbell
 //!            +-----------------------------------------------+
 //! ```
 //!
@@ -142,12 +142,12 @@ impl EventLoop {
         true
     }
 
-    /// A turn of every link; true if any did something.
+    /// A turn of every link; true if there is more to do.
     fn serve_links(&mut self) -> bool {
         self.core.others_used_bytes = self.others_used_bytes();
-        let is_busy = self.links.serve(&mut self.core);
+        let is_more = self.links.serve(&mut self.core);
         self.background.run_if_due(&mut self.core);
-        is_busy
+        is_more || self.core.is_signalled()
     }
 
     fn others_used_bytes(&self) -> u64 {
@@ -159,13 +159,12 @@ impl EventLoop {
         }
     }
 
-    /// Sleeps until rung or until the background is due, unless there is something after all.
+    /// Sleeps until rung or until the background is due, unless there is news.
     fn sleep(&mut self) {
-        let doorbell = self.core.party.doorbell();
+        let party = &self.core.party;
+        let doorbell = party.doorbell();
         doorbell.prepare_sleep();
-        // The rings themselves, not the news: a peer that died between publishing and announcing
-        // must not leave a request lying.
-        if self.links.have_work() | self.control.has_mail() {
+        if party.news().any() || self.control.has_mail() {
             doorbell.cancel_sleep();
             return;
         }
@@ -176,7 +175,13 @@ impl EventLoop {
             let left = deadline.since(self.core.now).saturating_add(1);
             timeout = timeout.min(Duration::from_millis(left));
         }
-        self.core.party.doorbell().wait(Some(timeout));
+        let party = &self.core.party;
+        party.doorbell().wait(Some(timeout));
+        // A ring, or a pause, without news: the rings themselves. A peer that died between publishing
+        // and announcing must not leave a request lying.
+        if !party.news().any() {
+            self.links.have_work();
+        }
     }
 
     fn read_mail(&mut self) {

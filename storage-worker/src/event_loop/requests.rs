@@ -48,6 +48,17 @@ impl Ahead {
         self.start + padded(self.header.len as usize)
     }
 
+    /// What finds the memory of its key: everything but the name.
+    #[inline]
+    fn nameless_key(&self) -> Option<Key<'static>> {
+        self.hash.map(|hash| Key {
+            db: self.header.database,
+            slot: self.header.slot,
+            bytes: &[],
+            hash,
+        })
+    }
+
     /// The packed arguments, within the same readable bytes.
     pub(crate) fn body<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         bytes
@@ -68,13 +79,6 @@ pub(crate) fn look_ahead(
     ahead: &mut Vec<Ahead>,
 ) -> Result<(), FrameError> {
     ahead.clear();
-    let mut keys = [Key {
-        db: 0,
-        slot: 0,
-        bytes: &[],
-        hash: 0,
-    }; AHEAD_MAX];
-    let mut key_count = 0;
     let mut start = 0;
     while start < bytes.len() && ahead.len() < AHEAD_MAX {
         let header = match RequestHeader::decode(&bytes[start..]) {
@@ -93,18 +97,13 @@ pub(crate) fn look_ahead(
             let key = Key::new(hash_seed, header.database, header.slot, bytes);
             keyspace.prefetch_slot(&key);
             frame.hash = Some(key.hash);
-            keys[key_count] = key;
-            key_count += 1;
         }
         start = frame.end();
         ahead.push(frame);
     }
-    keys[..key_count]
-        .iter()
-        .for_each(|key| keyspace.prefetch_bucket(key));
-    keys[..key_count]
-        .iter()
-        .for_each(|key| keyspace.prefetch_entry(key));
+    let keys = || ahead.iter().filter_map(Ahead::nameless_key);
+    keys().for_each(|key| keyspace.prefetch_bucket(&key));
+    keys().for_each(|key| keyspace.prefetch_entry(&key));
     Ok(())
 }
 

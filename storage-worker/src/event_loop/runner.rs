@@ -42,8 +42,9 @@ pub(super) struct Runner<'a> {
     pub(super) len: u64,
 }
 
+/// What every command passes through is inlined always: as calls it costs 70 instructions more.
 impl Runner<'_> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn run(&mut self, request: &RequestHeader, body: &[u8], hash: Option<u64>) -> Ran {
         let command = StorageCommand::from_u16(request.command);
         let refused = match command {
@@ -240,7 +241,7 @@ impl Runner<'_> {
         self.core.commit(behind, self.replies.position());
     }
 
-    #[inline]
+    #[inline(always)]
     fn execute(
         &mut self,
         request: &RequestHeader,
@@ -260,7 +261,7 @@ impl Runner<'_> {
             .execute(request, command, body, hash, self.core.now, reply)
     }
 
-    #[inline]
+    #[inline(always)]
     fn finish(
         &mut self,
         request: &RequestHeader,

@@ -14,8 +14,8 @@ use crate::settings::{EngineSettings, MemoryLimit};
 use proto::catalogue::{self, CommandRef, Lookup};
 use proto::counters::worker_page;
 use proto::frame::{
-    REPLY_HEADER_BYTES, REQUEST_HEADER_BYTES, ReplyHeader, ReplyKind, RequestHeader, RequestKind,
-    flags, padded, write_request,
+    REQUEST_HEADER_BYTES, ReplyFrames, ReplyKind, RequestHeader, RequestKind, flags, padded,
+    write_request,
 };
 use proto::settings::Settings;
 use proto::slot::slot_of;
@@ -51,6 +51,7 @@ struct Worker {
 #[derive(Debug, PartialEq, Eq)]
 struct Frame {
     kind: ReplyKind,
+    is_more: bool,
     connection: u32,
     part: u16,
     sequence: u32,
@@ -188,24 +189,21 @@ impl World {
     fn receive(&mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
         self.replies.refresh().unwrap();
-        loop {
-            let bytes = self.replies.readable();
-            if bytes.is_empty() {
-                break;
-            }
-            let header = ReplyHeader::decode(bytes).unwrap();
-            let body = &bytes[REPLY_HEADER_BYTES..header.len as usize];
+        let mut found = ReplyFrames::new(self.replies.readable());
+        while let Some(frame) = found.next_frame().unwrap() {
+            let header = frame.header;
             frames.push(Frame {
                 kind: header.kind,
+                is_more: frame.is_more,
                 connection: header.connection,
                 part: header.part,
                 sequence: header.sequence,
                 count: header.count,
-                bytes: String::from_utf8_lossy(body).into_owned(),
+                bytes: String::from_utf8_lossy(frame.run.body).into_owned(),
             });
-            let len = padded(header.len as usize);
-            self.replies.consume(len);
         }
+        let read = found.position();
+        self.replies.consume(read);
         self.replies.release();
         frames
     }
@@ -259,6 +257,68 @@ fn consecutive_replies_of_a_connection_share_a_frame() {
         (1, 1, ":6\r\n".to_owned()),
     ];
     assert_eq!(seen, want);
+}
+
+/// Sends `INCR n` for connection 1 under this number.
+fn count(world: &mut World, sequence: u32) {
+    let words = ["INCR", "n"];
+    let header = RequestHeader {
+        sequence,
+        ..world.header(1, &words)
+    };
+    let frame = world.frame(header, &words);
+    assert!(world.put(&frame));
+}
+
+#[test]
+fn replies_behind_a_gap_get_a_short_header() {
+    let mut world = World::new();
+    let mut worker = world.start();
+    for sequence in [u32::MAX - 1, u32::MAX, 3, 4, 5, 260, 516] {
+        count(&mut world, sequence);
+    }
+    worker.serve();
+    count(&mut world, 518);
+    worker.serve();
+    let seen: Vec<(bool, u32, String)> = world
+        .receive()
+        .into_iter()
+        .map(|frame| (frame.is_more, frame.sequence, frame.bytes))
+        .collect();
+    let want = [
+        (false, u32::MAX - 1, ":1\r\n:2\r\n".to_owned()),
+        (true, 3, ":3\r\n:4\r\n:5\r\n".to_owned()),
+        (true, 260, ":6\r\n".to_owned()),
+        // 255 left out are the most that fit, and a batch begins with a whole header.
+        (true, 516, ":7\r\n".to_owned()),
+        (false, 518, ":8\r\n".to_owned()),
+    ];
+    assert_eq!(seen, want);
+}
+
+#[test]
+fn a_successor_closes_a_frame_with_a_short_header() {
+    for sent in 1..6 {
+        let mut world = World::new();
+        let mut worker = world.start();
+        for number in 0..sent {
+            count(&mut world, 10 + number * 3 / 2);
+        }
+        // The batch is executed and committed command by command, and not published.
+        worker.link.run_all(&mut worker.core);
+        drop(worker);
+        let mut successor = world.start();
+        count(&mut world, 50);
+        successor.serve();
+        let frames = world.receive();
+        let bytes: String = frames.iter().map(|frame| frame.bytes.as_str()).collect();
+        let want: String = (1..=sent + 1)
+            .map(|number| format!(":{number}\r\n"))
+            .collect();
+        assert_eq!(bytes, want);
+        let last = frames.last().unwrap();
+        assert_eq!((last.is_more, last.sequence), (false, 50));
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use super::{containers, flag, gateway, spec::Spec, storage};
 use crate::counters::{CallCounter, DatabaseCounter, GatewayCounter, RejectCounter, WorkerCounter};
-use crate::frame::{REPLY_HEADER_BYTES, REQUEST_HEADER_BYTES};
+use crate::frame::{MORE_HEADER_BYTES, REPLY_HEADER_BYTES, REQUEST_HEADER_BYTES};
 
 const FINGERPRINT: u64 = {
     let mut hash = 0xCBF2_9CE4_8422_2325;
@@ -21,6 +21,7 @@ const FINGERPRINT: u64 = {
         RejectCounter::COUNT,
         REQUEST_HEADER_BYTES,
         REPLY_HEADER_BYTES,
+        MORE_HEADER_BYTES,
     ];
     let mut at = 0;
     while at < numbers.len() {

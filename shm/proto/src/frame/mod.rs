@@ -6,7 +6,8 @@
 //!
 //! ```text
 //!   request   header of 32 bytes, then argv[1..] as u32 length + bytes each
-//!   reply     header of 24 bytes, then the RESP bytes of `count` replies, one after the other
+//!   reply     header of 24 bytes (8 if it goes on with the connection of the frame before), then the
+//!             RESP bytes of `count` replies, one after the other
 //! ```
 //!
 //! A request bigger than a quarter of the ring travels as `RequestPart` frames, a reply bigger than
@@ -25,7 +26,10 @@ mod reply;
 mod request;
 
 pub use args::Args;
-pub use reply::{REPLY_HEADER_BYTES, ReplyHeader, ReplyKind, reply_flags};
+pub use reply::{
+    MORE_HEADER_BYTES, PlainReply, REPLIES_MAX, REPLY_HEADER_BYTES, ReplyFrame, ReplyFrames,
+    ReplyHeader, ReplyKind, ReplyRun, begin_more, complete_reply, reply_flags,
+};
 pub use request::{
     PARKED_PREFIX_BYTES, REQUEST_FLAGS_OFFSET, REQUEST_HEADER_BYTES, RequestHeader, RequestKind,
     flags, request_len, write_request,
@@ -58,7 +62,7 @@ pub enum FrameError {
         /// Bytes that are there.
         found: usize,
     },
-    /// A kind that this build does not know.
+    /// A kind that this build does not know, or that must not stand here.
     Kind(u8),
     /// An argument reaches beyond the body, or bytes are left behind the last one.
     Arguments {

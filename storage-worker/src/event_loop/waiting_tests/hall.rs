@@ -21,8 +21,8 @@ use crate::settings::{EngineSettings, MemoryLimit};
 use proto::catalogue::{self, CommandRef, Lookup, StorageCommand};
 use proto::counters::worker_page;
 use proto::frame::{
-    Args, REPLY_HEADER_BYTES, REQUEST_HEADER_BYTES, ReplyHeader, ReplyKind, RequestHeader,
-    RequestKind, flags, padded, reply_flags, write_request,
+    Args, REQUEST_HEADER_BYTES, ReplyFrames, ReplyHeader, ReplyKind, RequestHeader, RequestKind,
+    flags, padded, reply_flags, write_request,
 };
 use proto::settings::Settings;
 use proto::slot::slot_of;
@@ -353,18 +353,17 @@ impl Gateway {
     /// Takes what is there; true if there was something.
     pub(super) fn read(&mut self) -> bool {
         let any = self.replies.refresh().unwrap() > 0;
-        loop {
-            let bytes = self.replies.readable();
-            if bytes.is_empty() {
-                break;
-            }
-            let header = ReplyHeader::decode(bytes).unwrap();
-            let body = bytes[REPLY_HEADER_BYTES..header.len as usize].to_vec();
-            let len = padded(header.len as usize);
-            self.replies.consume(len);
+        let mut frames = ReplyFrames::new(self.replies.readable());
+        let mut found = Vec::new();
+        while let Some(frame) = frames.next_frame().unwrap() {
+            found.push((frame.header, frame.run.body.to_vec()));
+        }
+        let read = frames.position();
+        self.replies.consume(read);
+        self.replies.release();
+        for (header, body) in found {
             self.take(&header, body);
         }
-        self.replies.release();
         any
     }
 
