@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use proto::settings::bytes::to_bytes;
 use proto::settings::{Protected, Settings};
 
 /// Limits of `client-output-buffer-limit normal`.
@@ -60,7 +61,7 @@ impl Live {
             maxclients: usize::try_from(settings.maxclients()).unwrap_or(usize::MAX),
             databases: u16::try_from(settings.databases()).unwrap_or(u16::MAX),
             protected_mode: settings.protected_mode(),
-            password: (!password.is_empty()).then(|| password.as_bytes().into()),
+            password: (!password.is_empty()).then(|| to_bytes(password).into()),
             debug: settings.enable_debug_command(),
             settings,
         }

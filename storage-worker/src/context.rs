@@ -8,7 +8,7 @@
 //! therefore means that nothing happened, and what it has written to the reply is dropped.
 
 use crate::blocking::Waking;
-use crate::keyspace::{Access, Key, Keyspace, StringRef, ValueKind};
+use crate::keyspace::{Access, Key, Keyspace, Pause, StringRef, ValueKind};
 use crate::random::Random;
 use crate::settings::EngineSettings;
 use proto::CommandError;
@@ -70,6 +70,12 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// Until it is dropped this command only reads, though it may write later: if the worker dies
+    /// meanwhile, nothing is lost. For parts that take long.
+    pub fn pause_write(&mut self) -> Pause {
+        self.keyspace.pause_write(self.db, self.first_slot)
+    }
+
     /// Argument 1 as a key, with the slot and hash that are known already.
     #[inline]
     pub fn first_key<'k>(&self, args: Args<'k>) -> Key<'k> {

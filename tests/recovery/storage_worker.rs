@@ -55,6 +55,38 @@ fn expiries_and_other_databases_survive() {
 }
 
 #[test]
+fn a_command_that_reads_much_before_it_writes_loses_nothing() {
+    let server = Setup::sirocco(sirocco!(), 1).with_deaths().start();
+    let mut client = server.connect();
+    for first in (0..100_000).step_by(1000) {
+        let numbers = || first..first + 1000;
+        let mut push = vec!["RPUSH".to_owned(), "list".to_owned()];
+        push.extend(numbers().map(|number| format!("element {}", number * 7919 % 100_000)));
+        client.call(&push).expect("a reply to RPUSH");
+        let mut add = vec!["ZADD".to_owned(), "places".to_owned()];
+        add.extend(numbers().flat_map(|number| [number.to_string(), format!("m{number}")]));
+        client.call(&add).expect("a reply to ZADD");
+    }
+    for command in [
+        "SORT list ALPHA LIMIT 0 1",
+        "SORT list ALPHA LIMIT 0 1 STORE first",
+        "ZDIFFSTORE none 2 places places",
+        "GEORADIUS places 0 0 20000 km COUNT 1",
+    ] {
+        let words: Vec<&str> = command.split(' ').collect();
+        let mut bytes = Vec::new();
+        harness::client::encode_command(&words, &mut bytes);
+        client.send_raw(&bytes).expect("the connection is open");
+        harness::pause(Duration::from_millis(15));
+        kill_role(&server, "storage-worker");
+        client.read(PATIENCE).expect("a reply, perhaps an error");
+        assert_eq!(client.run("LLEN list").render(), ":100000", "{command}");
+        assert_eq!(client.run("ZCARD places").render(), ":100000", "{command}");
+    }
+    assert_eq!(announced_losses(&server), 0, "{}", server.log());
+}
+
+#[test]
 fn commands_that_were_queued_are_answered_by_the_successor() {
     let server = Setup::sirocco(sirocco!(), 2).with_deaths().start();
     let mut client = server.connect();

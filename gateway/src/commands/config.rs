@@ -2,6 +2,7 @@
 //! the new values in force.
 
 use proto::CommandError;
+use proto::settings::bytes::{to_bytes, to_text};
 use runtime::Request;
 
 use super::help;
@@ -9,20 +10,16 @@ use crate::call::Call;
 use crate::connection::Origin;
 use crate::core::{Core, Flow};
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
 /// CONFIG GET pattern ...
 pub(super) fn get(core: &mut Core, call: &Call<'_>) -> Flow {
-    let patterns: Vec<String> = call.args(2).map(text).collect();
+    let patterns: Vec<String> = call.args(2).map(to_text).collect();
     let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
     let found = core.live.settings.matching(&patterns);
     core.reply(call.index, |reply| {
         reply.map(found.len());
         for (name, value) in &found {
             reply.bulk(name.as_bytes());
-            reply.bulk(value.as_bytes());
+            reply.bulk(&to_bytes(value));
         }
     })
 }
@@ -58,7 +55,7 @@ pub(super) fn set(core: &mut Core, call: &Call<'_>) -> Flow {
     if let Some(wait) = core.wait_for_earlier(call.index) {
         return wait;
     }
-    let words: Vec<String> = call.args(2).map(text).collect();
+    let words: Vec<String> = call.args(2).map(to_text).collect();
     let pairs: Vec<(String, String)> = words
         .chunks_exact(2)
         .map(|pair| (pair[0].clone(), pair[1].clone()))
@@ -72,7 +69,7 @@ pub(super) fn set(core: &mut Core, call: &Call<'_>) -> Flow {
     // What is wrong for everybody is said at once; the supervisor checks again.
     let mut settings = (*core.live.settings).clone();
     if let Err(error) = settings.set_many(&pairs, local) {
-        let line = format!("ERR {error}").into_bytes();
+        let line = to_bytes(&format!("ERR {error}"));
         return core.error(call.index, &CommandError::Line(line.into()));
     }
     ask(core, call, Request::SetSettings { pairs, local })

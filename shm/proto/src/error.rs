@@ -321,7 +321,11 @@ impl CommandError {
     }
 
     fn write_line(&self, out: &mut Vec<u8>) {
-        let mut parts = |parts: &[&[u8]]| parts.iter().for_each(|part| out.extend_from_slice(part));
+        // Whatever a client sent is shown up to its first NUL.
+        let mut parts = |parts: &[&[u8]]| {
+            let shown = parts.iter().map(|part| printed(part, usize::MAX));
+            shown.for_each(|part| out.extend_from_slice(part));
+        };
         match self {
             Self::UnknownCommand(line) | Self::Line(line) => parts(&[line]),
             Self::UnknownSubcommand { name, subcommand } => parts(&[

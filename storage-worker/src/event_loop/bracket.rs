@@ -88,6 +88,15 @@ impl Hook for BracketHook {
         self.0.end();
     }
 
+    fn pause_write(&mut self, db: u16, slot: u16) -> Option<Box<dyn FnOnce()>> {
+        if self.0.depth.get() != 1 {
+            return None;
+        }
+        self.0.end();
+        let bracket = Rc::clone(&self.0);
+        Some(Box::new(move || bracket.begin(db, slot)))
+    }
+
     fn expired(&mut self, _db: u16, _slot: u16, _key: &[u8]) {
         // Nobody listens yet: keyspace events and the log come with their own parts.
     }
@@ -102,5 +111,35 @@ impl Hook for BracketHook {
 
     fn field_expired(&mut self, _db: u16, _slot: u16, _key: &[u8], _field: &[u8]) {
         // As above.
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shm::LOG_BYTES_DEFAULT;
+
+    #[test]
+    fn a_pause_ends_the_outermost_bracket_for_a_while() {
+        let journal = Journal::create("bracket", LOG_BYTES_DEFAULT, 1).expect("a journal");
+        let bracket = Rc::new(Bracket::new(journal));
+        let mut hook = BracketHook(Rc::clone(&bracket));
+        let is_open = || !bracket.journal().writing().is_multiple_of(2);
+        assert!(hook.pause_write(0, 1).is_none(), "there is none");
+        bracket.begin(0, 1);
+        let resume = hook.pause_write(0, 1).expect("one is open");
+        assert!(!is_open());
+        // A dead key that is found meanwhile has a bracket of its own.
+        hook.begin_write(0, 1);
+        assert!(is_open());
+        hook.end_write();
+        assert!(!is_open());
+        resume();
+        assert!(is_open());
+        hook.begin_write(0, 1);
+        assert!(hook.pause_write(0, 1).is_none(), "an inner one stays");
+        hook.end_write();
+        bracket.end();
+        assert!(!is_open());
     }
 }

@@ -68,7 +68,7 @@ pub use clock::ClockMode;
 pub use eviction::{Evicted, EvictionPolicy};
 pub use found::{Found, StringRef};
 pub use graveyard::{Freeing, LazyFree};
-pub use hook::{Hook, NoHook};
+pub use hook::{Hook, NoHook, Pause};
 pub use kind::{Form, ValueKind};
 pub use scan::SlotRange;
 pub use string::{Expiry, StringValue};
@@ -337,6 +337,12 @@ impl Keyspace {
     /// Who hears of removals that no command asked for.
     pub fn set_hook(&mut self, hook: Box<dyn Hook>) {
         self.hook = hook;
+    }
+
+    /// Takes a command out of its bracket until the pause is dropped: for long parts of a writing command
+    /// that call only what a reading one may call.
+    pub fn pause_write(&mut self, db: u16, slot: u16) -> Pause {
+        Pause::new(self.hook.pause_write(db, slot))
     }
 
     /// How the eviction clocks are to be read and written from now on.

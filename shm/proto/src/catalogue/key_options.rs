@@ -8,7 +8,7 @@
 //! Cost: one pass over the arguments.
 
 use super::flags::{Access, access};
-use super::keys::{KeyAt, KeySpec, extract};
+use super::keys::{KeyAt, KeySpec, extract_specified};
 use super::spec::Spec;
 use crate::error::CommandError;
 
@@ -48,7 +48,7 @@ pub fn routing_keys<'a>(
         return options.routing_keys(argc, argument, out);
     }
     // Keys in front of the place that was not understood stay: one of them is enough to refuse.
-    let _ = extract(spec, argc, argument, out);
+    let _ = extract_specified(spec, argc, &argument, out);
     Reach::Keys
 }
 
@@ -81,13 +81,10 @@ impl KeyOptions {
     ) {
         if let Self::Sort { stores } = self {
             out.push(key(1, access::RO | access::ACCESS));
-            let mut destination = None;
-            sort_options(argc, argument, |option, at| {
-                if stores && option == SortOption::Store {
-                    destination = Some(at);
-                }
-            });
-            out.extend(destination.map(|at| key(at, access::OW | access::UPDATE)));
+            if stores {
+                let destination = store_word(argc, argument).map(|at| at + 1);
+                out.extend(destination.map(|at| key(at, access::OW | access::UPDATE)));
+            }
         }
     }
 
@@ -186,6 +183,26 @@ fn sort_options<'a>(
             () => 1,
         };
     }
+}
+
+/// The last `STORE` that is no argument of another option, as COMMAND GETKEYS searches it: what follows a
+/// `STORE` may be one itself.
+fn store_word<'a>(argc: usize, argument: &impl Fn(usize) -> &'a [u8]) -> Option<usize> {
+    let is = |at: usize, word: &str| argument(at).eq_ignore_ascii_case(word.as_bytes());
+    let (mut at, mut found) = (2, None);
+    while at < argc {
+        at += match () {
+            () if is(at, "LIMIT") => 3,
+            () if is(at, "BY") || is(at, "GET") => 2,
+            () => {
+                if is(at, "STORE") && at + 1 < argc {
+                    found = Some(at);
+                }
+                1
+            }
+        };
+    }
+    found
 }
 
 enum PatternReach {

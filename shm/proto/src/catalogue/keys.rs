@@ -97,15 +97,11 @@ pub fn extract<'a>(
     out: &mut Vec<KeyAt>,
 ) -> Result<(), CommandError> {
     let before = out.len();
-    match spec.keys {
-        KeySpec::Options(options @ KeyOptions::Sort { .. }) => {
-            options.extract(argc, &argument, out);
-        }
-        _ => {
-            for area in spec.details().areas() {
-                area_keys(area, argc, &argument, out)?;
-            }
-        }
+    if let KeySpec::Options(options @ KeyOptions::Sort { .. }) = spec.keys {
+        options.extract(argc, &argument, out);
+    } else if let Err(error) = extract_specified(spec, argc, &argument, out) {
+        out.truncate(before);
+        counted_loosely(spec.details().areas(), argc, &argument, out).ok_or(error)?;
     }
     if spec.flags.has(flag::VARIABLE_ACCESS) {
         let access = variable_access(spec.name, argc, &argument);
@@ -117,6 +113,18 @@ pub fn extract<'a>(
         return Err(CommandError::InvalidKeyArguments);
     }
     Ok(())
+}
+
+/// Appends the keys that the key specifications find; those in front of a place that is not understood
+/// are appended, too.
+pub(super) fn extract_specified<'a>(
+    spec: &Spec,
+    argc: usize,
+    argument: &impl Fn(usize) -> &'a [u8],
+    out: &mut Vec<KeyAt>,
+) -> Result<(), CommandError> {
+    let mut areas = spec.details().areas();
+    areas.try_for_each(|area| area_keys(area, argc, argument, out))
 }
 
 /// The keys that one key specification finds.
@@ -182,6 +190,56 @@ fn area_keys<'a>(
         access: area.access,
     }));
     Ok(())
+}
+
+/// Where the number of keys is none, Redis' older search reads it as C does (`01`, `1.0` and ` 1` are 1),
+/// knows no flags, and names a destination last. `None` if there is no such number either.
+fn counted_loosely<'a, 'b>(
+    mut areas: impl Iterator<Item = &'b KeyArea>,
+    argc: usize,
+    argument: &impl Fn(usize) -> &'a [u8],
+    out: &mut Vec<KeyAt>,
+) -> Option<()> {
+    let (mut area, mut destination) = (areas.next()?, None);
+    if let Some(second) = areas.next() {
+        destination = Some(1);
+        area = second;
+    }
+    let (Begin::Index(begin), Find::Count { .. }) = (area.begin, area.find) else {
+        return None;
+    };
+    let first = usize::from(begin) + 1;
+    let count = (first <= argc).then(|| number_in_front(argument(first - 1)))?;
+    let count = usize::try_from(count).ok().filter(|&count| count > 0)?;
+    if count > argc - first {
+        return None;
+    }
+    out.extend(
+        (first..first + count)
+            .chain(destination)
+            .map(|position| KeyAt {
+                position: position as u32,
+                access: Access(0),
+            }),
+    );
+    Some(())
+}
+
+/// What C's `atoi` makes of a text where `int` has 32 bits: the digits in front, 0 if there are none.
+fn number_in_front(text: &[u8]) -> i32 {
+    let blanks = |byte: &&u8| byte.is_ascii_whitespace() || **byte == 0x0B;
+    let text = &text[text.iter().take_while(blanks).count()..];
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] | digits => (false, digits),
+    };
+    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    let number = digits.fold(0i64, |number, digit| {
+        let digit = i64::from(digit - b'0');
+        let sign = if negative { -1 } else { 1 };
+        number.saturating_mul(10).saturating_add(sign * digit)
+    });
+    number as i32
 }
 
 /// The argument behind `word`; the search starts at `from`, or, if that is negative, that far from

@@ -212,9 +212,11 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
 }
 
 /// Reads the end of a range of scores as Redis reads it: decimal or infinity, nothing being 0; what is
-/// too large is infinite and what is too small is 0. `None` for anything else.
+/// too large is infinite and what is too small is 0. The text ends at its first NUL. `None` for anything
+/// else.
 #[must_use]
 pub fn parse_score_bound(text: &[u8]) -> Option<f64> {
+    let text = text.split(|&byte| byte == 0).next()?;
     if text.is_empty() {
         return Some(0.0);
     }

@@ -16,6 +16,7 @@
 //! Cost: an accessor is an array access; a change clones about 200 values (rare).
 //! Not here: who owns the truth (supervisor, registry), effects of a change (each process).
 
+pub mod bytes;
 mod choices;
 mod command_line;
 mod file;

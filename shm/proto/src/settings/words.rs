@@ -6,6 +6,8 @@
 //!
 //! Cost: one pass, one allocation per word. Not here: comments and file structure (`file`).
 
+use super::bytes::{byte_of, to_text};
+
 /// The words of a line, or `None` when a quote is not closed properly.
 pub fn split(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
@@ -20,7 +22,7 @@ pub fn split(line: &str) -> Option<Vec<String>> {
             return Some(words);
         }
         let (word, tail) = word(rest)?;
-        words.push(String::from_utf8_lossy(&word).into_owned());
+        words.push(to_text(&word));
         rest = tail;
     }
 }
@@ -111,7 +113,8 @@ pub fn quote(word: &str) -> String {
     let simple = !word.is_empty()
         && word.bytes().all(|byte| {
             byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\' | b'#') || byte >= 0x80
-        });
+        })
+        && !word.chars().any(|c| byte_of(c).is_some());
     if simple {
         return word.to_string();
     }
@@ -128,7 +131,10 @@ pub fn quote(word: &str) -> String {
             c if (c as u32) < 0x20 || c as u32 == 0x7f => {
                 text.push_str(&format!("\\x{:02x}", c as u32));
             }
-            c => text.push(c),
+            c => match byte_of(c) {
+                Some(byte) => text.push_str(&format!("\\x{byte:02x}")),
+                None => text.push(c),
+            },
         }
     }
     text.push('"');
@@ -169,6 +175,7 @@ mod tests {
             "é",
             "#x",
             "it's",
+            &to_text(b"\xff\x80 x"),
         ] {
             assert_eq!(split(&quote(word)).unwrap(), [word]);
         }

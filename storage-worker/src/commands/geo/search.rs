@@ -53,6 +53,7 @@ pub(crate) fn georadiusbymember_ro(ctx: &mut Context<'_>, args: Args<'_>) -> Com
 fn search(ctx: &mut Context<'_>, args: Args<'_>, form: Form) -> CommandResult {
     let source = ctx.key(args.get(source_position(form)));
     let (limits, seed) = (ctx.settings.limits, ctx.hash_seed);
+    let pause = ctx.pause_write();
     let set = match ctx.keyspace.find(&source, ctx.now, ctx.access) {
         Some(found) => Some(View::of(&found)?),
         None => None,
@@ -67,6 +68,7 @@ fn search(ctx: &mut Context<'_>, args: Args<'_>, form: Form) -> CommandResult {
         reply(&mut ctx.reply, &places, unit_m, &options);
         return Ok(());
     };
+    drop(pause);
     let mut result = Builder::new(limits, seed, places.len(), 0);
     for place in &places {
         let score = if options.stores_distance {

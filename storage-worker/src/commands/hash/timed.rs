@@ -155,8 +155,7 @@ impl SetOptions {
             at += 1;
             if word.eq_ignore_ascii_case(b"FIELDS") {
                 options.first = at + 1;
-                let count = parse_i64(args.get(at)).filter(|_| at < args.len());
-                return options.check_count(count, args, at);
+                return options.check_count(args, at);
             }
             if word.eq_ignore_ascii_case(b"FNX") {
                 options.take_condition(Condition::IfNone)?;
@@ -180,17 +179,12 @@ impl SetOptions {
         Err(CommandError::Arity { name: Self::NAME })
     }
 
-    /// The number of fields must be that of the pairs which follow it.
-    fn check_count(
-        self,
-        count: Option<i64>,
-        args: Args<'_>,
-        at: usize,
-    ) -> Result<Self, CommandError> {
-        if at >= args.len() {
+    /// The number of fields, at `at`, must be that of the pairs which follow it, and one at least.
+    fn check_count(self, args: Args<'_>, at: usize) -> Result<Self, CommandError> {
+        if at + 3 > args.len() {
             return Err(CommandError::Arity { name: Self::NAME });
         }
-        let count = count.and_then(|count| i32::try_from(count).ok());
+        let count = parse_i64(args.get(at)).and_then(|count| i32::try_from(count).ok());
         let count = count.and_then(|count| usize::try_from(count).ok());
         let count = count.filter(|&count| count > 0);
         let count = count.ok_or(CommandError::InvalidFieldCount)?;

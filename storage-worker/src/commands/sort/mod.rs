@@ -41,6 +41,8 @@ pub(crate) fn sort_ro(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
 fn run(ctx: &mut Context<'_>, args: Args<'_>, syntax: Syntax) -> CommandResult {
     let mut options = Options::parse(args, syntax)?;
     let key = ctx.first_key(args);
+    // What takes long only reads, whether or not something is stored at the end.
+    let pause = ctx.pause_write();
     let Elements {
         texts,
         mut spans,
@@ -58,10 +60,13 @@ fn run(ctx: &mut Context<'_>, args: Args<'_>, syntax: Syntax) -> CommandResult {
         });
         spans = items.into_iter().map(|item| item.element).collect();
     }
-    match options.destination {
-        None => reply(ctx, &texts, &options, &spans[part]),
-        Some(name) => store(ctx, &texts, &options, &spans[part], name),
-    }
+    let Some(destination) = options.destination else {
+        reply(ctx, &texts, &options, &spans[part]);
+        return Ok(());
+    };
+    let (values, spans) = gather(ctx, &texts, &options, &spans[part]);
+    drop(pause);
+    store(ctx, &values, &spans, destination);
     Ok(())
 }
 
@@ -177,14 +182,13 @@ fn reply(ctx: &mut Context<'_>, texts: &Texts, options: &Options<'_>, chosen: &[
     }
 }
 
-/// Stores the elements, or what GET makes of them, as a list; an empty one deletes the destination.
-fn store(
+/// The elements, or what GET makes of them, to be stored.
+fn gather(
     ctx: &mut Context<'_>,
     texts: &Texts,
     options: &Options<'_>,
     chosen: &[Span],
-    destination: &[u8],
-) {
+) -> (Texts, Vec<Span>) {
     let (mut name, mut values) = (Vec::new(), Texts::default());
     let mut spans = Vec::new();
     for &element in chosen {
@@ -198,6 +202,11 @@ fn store(
             });
         }
     }
+    (values, spans)
+}
+
+/// Stores a list; an empty one deletes the destination.
+fn store(ctx: &mut Context<'_>, values: &Texts, spans: &[Span], destination: &[u8]) {
     let key = ctx.key(destination);
     let was_there = ctx.keyspace.find(&key, ctx.now, Access::Write).is_some();
     if was_there {

@@ -359,6 +359,7 @@ fn run(
         .map(|position| ctx.key(args.get(position)))
         .collect();
     let (limits, seed) = (ctx.settings.limits, ctx.hash_seed);
+    let pause = ctx.pause_write();
     let mut inputs = inputs(ctx.keyspace, &keys, ctx.now, ctx.access)?;
     let options = Options::parse(args, first + count, count, operation, output)?;
     if let Some(weights) = &options.weights {
@@ -394,6 +395,7 @@ fn run(
         Output::Stored => {
             let members = combine(inputs, operation, &options);
             let longest = members.iter().map(|(_, member)| member.len()).max();
+            drop(pause);
             let mut result = Builder::new(limits, seed, members.len(), longest.unwrap_or(0));
             for (score, member) in &members {
                 result.add(*score, member);

@@ -63,7 +63,7 @@ impl Options {
                     count: integer(args.get(at + 2))?,
                 });
                 at += 2;
-            } else if form.reverse.is_none() && is(b"REV") {
+            } else if reverse.is_none() && is(b"REV") {
                 reverse = Some(true);
             } else if by.is_none() && is(b"BYLEX") {
                 by = Some(By::Lex);

@@ -74,11 +74,15 @@ pub(super) const SCAN: &[Argument] = &[
 
 pub(super) const SORT: &[Argument] = &[
     key("key"),
-    key_pattern(1, "by-pattern").token("BY").optional(),
+    key_pattern(1, "by-pattern")
+        .display("pattern")
+        .token("BY")
+        .optional(),
     block("limit", &[int("offset"), int("count")])
         .token("LIMIT")
         .optional(),
     key_pattern(1, "get-pattern")
+        .display("pattern")
         .token("GET")
         .optional()
         .multiple_token(),

@@ -173,7 +173,7 @@ macro_rules! geo_rows {
             docs(Geo, "3.2.0", "O(1) per place", &[key("key"), string("member").optional().multiple()]))
             => geo::geopos;
         /// Returns or stores the places within a distance of a point.
-        GeoRadius      ("georadius", -6, WRITE | DENYOOM, radius(6, RO | ACCESS, OW | UPDATE), Together,
+        GeoRadius      ("georadius", -6, WRITE | DENYOOM | MOVABLEKEYS, radius(6, RO | ACCESS, OW | UPDATE), Together,
             docs(Geo, "3.2.0", "O(N + log(M)) for N places in the cells around and M in all", geo::GEORADIUS)
                 .history(&[("6.2.0", "`ANY` for `COUNT`."), ("7.0.0", "Units in capital letters.")])
                 .deprecated("6.2.0", "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument"))
@@ -185,7 +185,7 @@ macro_rules! geo_rows {
                 .deprecated("6.2.0", "`GEOSEARCH` with the `BYRADIUS` argument"))
             => geo::georadius_ro;
         /// Returns or stores the places within a distance of another place.
-        GeoRadiusByMember ("georadiusbymember", -5, WRITE | DENYOOM, radius(5, RO | ACCESS, OW | UPDATE), Together,
+        GeoRadiusByMember ("georadiusbymember", -5, WRITE | DENYOOM | MOVABLEKEYS, radius(5, RO | ACCESS, OW | UPDATE), Together,
             docs(Geo, "3.2.0", "O(N + log(M)) for N places in the cells around and M in all", geo::GEORADIUSBYMEMBER)
                 .history(&[("6.2.0", "`ANY` for `COUNT`."), ("7.0.0", "Units in capital letters.")])
                 .deprecated("6.2.0", "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments"))

@@ -163,7 +163,7 @@ macro_rules! sorted_set_rows {
     ($with:ident $($gathered:tt)*) => { $crate::stream_rows! { $with
         $($gathered)*
         /// Takes the lowest or highest members of the first sorted set that has any, or waits for one.
-        BZMPop         ("bzmpop", -5, WRITE | BLOCKING, counted(2, RW | ACCESS | DELETE), Together,
+        BZMPop         ("bzmpop", -5, WRITE | BLOCKING | MOVABLEKEYS, counted(2, RW | ACCESS | DELETE), Together,
             docs(SortedSet, "7.0.0", "O(K) + O(M*log(N)) for K keys and M members taken from N", sorted_set::BZMPOP))
             => sorted_set::bzmpop;
         /// Takes the member with the highest score of the first sorted set that has any, or waits for one.
@@ -194,12 +194,12 @@ macro_rules! sorted_set_rows {
             docs(SortedSet, "2.0.0", "O(log(N))", &[key("key"), double("min"), double("max")]))
             => sorted_set::zcount;
         /// Returns the members of the first sorted set that none of the others has.
-        ZDiff          ("zdiff", -3, READONLY, counted(1, RO | ACCESS), Together,
+        ZDiff          ("zdiff", -3, READONLY | MOVABLEKEYS, counted(1, RO | ACCESS), Together,
             docs(SortedSet, "6.2.0", "O(L + K*log(K)) for L members in all sets and K in the result",
                 sorted_set::ZDIFF))
             => sorted_set::zdiff;
         /// Stores the members of the first sorted set that none of the others has.
-        ZDiffStore     ("zdiffstore", -4, WRITE | DENYOOM, to_counted(OW | UPDATE, RO | ACCESS), Together,
+        ZDiffStore     ("zdiffstore", -4, WRITE | DENYOOM | MOVABLEKEYS, to_counted(OW | UPDATE, RO | ACCESS), Together,
             docs(SortedSet, "6.2.0", "O(L + K*log(K)) for L members in all sets and K in the result",
                 sorted_set::ZDIFFSTORE))
             => sorted_set::zdiffstore;
@@ -208,16 +208,16 @@ macro_rules! sorted_set_rows {
             docs(SortedSet, "1.2.0", "O(log(N))", &[key("key"), int("increment"), string("member")]))
             => sorted_set::zincrby;
         /// Returns the members that all of several sorted sets have.
-        ZInter         ("zinter", -3, READONLY, counted(1, RO | ACCESS), Together,
+        ZInter         ("zinter", -3, READONLY | MOVABLEKEYS, counted(1, RO | ACCESS), Together,
             docs(SortedSet, "6.2.0", "O(N*K + M*log(M)) for K sets, N members in the smallest and M in the result",
                 sorted_set::ZINTER))
             => sorted_set::zinter;
         /// Counts the members that all of several sorted sets have.
-        ZInterCard     ("zintercard", -3, READONLY, counted(1, RO | ACCESS), Together,
+        ZInterCard     ("zintercard", -3, READONLY | MOVABLEKEYS, counted(1, RO | ACCESS), Together,
             docs(SortedSet, "7.0.0", "O(N*K) for K sets and N members in the smallest", sorted_set::ZINTERCARD))
             => sorted_set::zintercard;
         /// Stores the members that all of several sorted sets have.
-        ZInterStore    ("zinterstore", -4, WRITE | DENYOOM, to_counted(OW | UPDATE, RO | ACCESS), Together,
+        ZInterStore    ("zinterstore", -4, WRITE | DENYOOM | MOVABLEKEYS, to_counted(OW | UPDATE, RO | ACCESS), Together,
             docs(SortedSet, "2.0.0", "O(N*K + M*log(M)) for K sets, N members in the smallest and M in the result",
                 sorted_set::ZINTERSTORE))
             => sorted_set::zinterstore;
@@ -226,7 +226,7 @@ macro_rules! sorted_set_rows {
             docs(SortedSet, "2.8.9", "O(log(N))", &[key("key"), string("min"), string("max")]))
             => sorted_set::zlexcount;
         /// Takes the lowest or highest members of the first sorted set that has any.
-        ZMPop          ("zmpop", -4, WRITE, counted(1, RW | ACCESS | DELETE), Together,
+        ZMPop          ("zmpop", -4, WRITE | MOVABLEKEYS, counted(1, RW | ACCESS | DELETE), Together,
             docs(SortedSet, "7.0.0", "O(K) + O(M*log(N)) for K keys and M members taken from N", sorted_set::ZMPOP))
             => sorted_set::zmpop;
         /// Returns the scores of several members of a sorted set.
@@ -318,12 +318,12 @@ macro_rules! sorted_set_rows {
             docs(SortedSet, "1.2.0", "O(1)", &[key("key"), string("member")]))
             => sorted_set::zscore;
         /// Returns the members that any of several sorted sets has.
-        ZUnion         ("zunion", -3, READONLY, counted(1, RO | ACCESS), Together,
+        ZUnion         ("zunion", -3, READONLY | MOVABLEKEYS, counted(1, RO | ACCESS), Together,
             docs(SortedSet, "6.2.0", "O(N + M*log(M)) for N members in all sets and M in the result",
                 sorted_set::ZINTER))
             => sorted_set::zunion;
         /// Stores the members that any of several sorted sets has.
-        ZUnionStore    ("zunionstore", -4, WRITE | DENYOOM, to_counted(OW | UPDATE, RO | ACCESS), Together,
+        ZUnionStore    ("zunionstore", -4, WRITE | DENYOOM | MOVABLEKEYS, to_counted(OW | UPDATE, RO | ACCESS), Together,
             docs(SortedSet, "2.0.0", "O(N + M*log(M)) for N members in all sets and M in the result",
                 sorted_set::ZINTERSTORE))
             => sorted_set::zunionstore;
