@@ -33,7 +33,8 @@ pub fn load(words: &[String]) -> Result<Loaded, Failure> {
     let mut sources = Vec::new();
     let mut file = None;
     if let Some(name) = &line.file {
-        sources.push(read(name).map_err(Failure::Configuration)?);
+        let text = read(name).map_err(|error| format!("{error} (see sirocco --help)"));
+        sources.push(text.map_err(Failure::Configuration)?);
         file = fs::canonicalize(name).ok();
     }
     if line.stdin {

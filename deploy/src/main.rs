@@ -80,8 +80,13 @@ fn print_config(words: &[String]) -> Result<ExitCode, Failure> {
         let lines = proto::settings::lines_of(row.setting, &loaded.settings);
         text.push_str(&format!("# {}\n{}\n", row.summary, lines.join("\n")));
     }
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(ExitCode::SUCCESS)
+    Ok(print(text.as_bytes()))
+}
+
+/// Prints a text. A reader that is gone has seen enough.
+fn print(text: &[u8]) -> ExitCode {
+    let _ = std::io::stdout().write_all(text);
+    ExitCode::SUCCESS
 }
 
 fn run_tool(tool: Tool) -> Result<ExitCode, Failure> {
@@ -90,12 +95,16 @@ fn run_tool(tool: Tool) -> Result<ExitCode, Failure> {
         Tool::Bench(args) => Ok(bench::run(*args)),
         Tool::Completions { shell } => {
             let mut command = cli::documented();
-            clap_complete::generate(shell, &mut command, "sirocco", &mut std::io::stdout());
-            Ok(ExitCode::SUCCESS)
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut command, "sirocco", &mut text);
+            Ok(print(&text))
         }
-        Tool::Man => cli::write_manual(&mut std::io::stdout())
-            .map(|()| ExitCode::SUCCESS)
-            .map_err(|error| Failure::System(config::reason(&error))),
+        Tool::Man => {
+            let mut text = Vec::new();
+            cli::write_manual(&mut text)
+                .map_err(|error| Failure::System(config::reason(&error)))?;
+            Ok(print(&text))
+        }
         Tool::Gateway { .. } => run_role("gateway", gateway::run),
         Tool::StorageWorker { .. } => run_role("storage worker", storage_worker::run),
     }

@@ -2,13 +2,14 @@
 //!
 //! A worker notices that a command was slow and says so in a frame behind its reply, with the time and
 //! the arguments (shortened); the thread of the client adds who it was. All threads of the process
-//! share the log. Commands of the gateway are in it as far as they are timed (`tally`).
+//! share the log. Commands of the gateway are in it as far as they are timed (`tally`), without the
+//! passwords that they carry.
 //!
 //! Cost: nothing for commands that are not slow.
 
 use std::collections::VecDeque;
 
-use proto::catalogue::{Spec, flag};
+use proto::catalogue::{CommandRef, GatewayCommand, Spec, flag};
 use proto::resp::ReplyWriter;
 use proto::slow_call::write_arguments;
 
@@ -16,6 +17,9 @@ use crate::call::Call;
 use crate::clients::remote_address;
 use crate::core::Core;
 use crate::tally::Timed;
+
+/// What the log shows where a password was.
+const REDACTED: &[u8] = b"(redacted)";
 
 /// One command.
 #[derive(Clone, Debug)]
@@ -93,7 +97,8 @@ impl Core {
         }
         let mut arguments = Vec::new();
         let mut writer = ReplyWriter::to_vec(&mut arguments, false);
-        write_arguments(&mut writer, call.len(), call.args(0));
+        let words = without_secrets(call, spec);
+        write_arguments(&mut writer, words.len(), words.into_iter());
         self.log_slow(call.index, micros, &arguments);
     }
 
@@ -119,4 +124,32 @@ impl Core {
         let most = usize::try_from(self.live.settings.slowlog_max_len()).unwrap_or(usize::MAX);
         self.shared.slow_log(|log| log.add(entry, most));
     }
+}
+
+/// The arguments of a command of the gateway, with something else in the place of passwords and of
+/// users' names before them.
+fn without_secrets<'a>(call: &Call<'a>, spec: &Spec) -> Vec<&'a [u8]> {
+    let mut words: Vec<&[u8]> = call.args(0).collect();
+    match spec.command {
+        CommandRef::Gateway(GatewayCommand::Auth) => {
+            words.iter_mut().skip(1).for_each(|word| *word = REDACTED);
+        }
+        CommandRef::Gateway(GatewayCommand::Hello) => {
+            for at in (2..call.len()).filter(|&at| call.is(at, "AUTH")) {
+                let secrets = words.iter_mut().skip(at + 1).take(2);
+                secrets.for_each(|word| *word = REDACTED);
+            }
+        }
+        CommandRef::Gateway(GatewayCommand::ConfigSet) => {
+            for at in (2..call.len()).step_by(2) {
+                let row = proto::settings::find(&String::from_utf8_lossy(call.arg(at)));
+                let is_secret = row.is_some_and(|row| row.setting.is_secret());
+                if let Some(word) = words.get_mut(at + 1).filter(|_| is_secret) {
+                    *word = REDACTED;
+                }
+            }
+        }
+        _ => {}
+    }
+    words
 }

@@ -78,7 +78,7 @@ impl Instance {
         };
         let mut lock = lock_patiently(file).ok_or_else(|| {
             Failure::Instance(format!(
-                "another sirocco with port {port} runs in {}; choose another --port or --dir",
+                "another sirocco with port {port} runs in {}; stop it, or choose another --port",
                 dir.display()
             ))
         })?;

@@ -39,3 +39,34 @@ fn a_worker_says_what_was_slow_and_the_log_knows_who_it_was() {
     );
     assert_eq!(world.say(client, &command(&[b"SLOWLOG", b"LEN"])), ":0\r\n");
 }
+
+#[test]
+fn no_password_is_in_the_log() {
+    let mut world = World::new(1, 1 << 16, &[("slowlog-log-slower-than", "0")]);
+    let client = world.open();
+    for words in [
+        &[b"AUTH".as_slice(), b"pw1"][..],
+        &[b"AUTH", b"ada", b"pw2"],
+        &[b"HELLO", b"2", b"SETNAME", b"c", b"auth", b"ada", b"pw3"],
+        &[
+            b"CONFIG",
+            b"SET",
+            b"RequirePass",
+            b"pw4",
+            b"hz",
+            b"none",
+            b"masterauth",
+            b"pw5",
+        ],
+    ] {
+        world.say(client, &command(words));
+    }
+    let log = world.say(client, &command(&[b"SLOWLOG", b"GET"]));
+    for text in ["ada", "pw1", "pw2", "pw3", "pw4", "pw5"] {
+        assert!(!log.contains(text), "{text} is in {log}");
+    }
+    for text in ["SETNAME", "RequirePass", "none", "AUTH", "auth"] {
+        assert!(log.contains(text), "{text} is not in {log}");
+    }
+    assert_eq!(log.matches("(redacted)").count(), 7);
+}

@@ -250,7 +250,7 @@ fixed_errors! {
     CrossSlot = "CROSSSLOT Keys in request don't hash to the same slot";
     // --- ours: a part of the system died or is missing
     OutcomeUnknown = "ERR storage worker died inside this command, outcome unknown";
-    NoSupervisor = "ERR no supervisor is running, settings cannot be changed now";
+    NoSupervisor = "ERR no supervisor is running, this cannot be done now";
     Internal = "ERR internal error, see the log";
 }
 

@@ -230,6 +230,7 @@ fn contenders(args: &CompareArgs) -> Result<Vec<Contender>, BenchError> {
         lines.push((OURS.to_owned(), line));
     }
     if let Some(directory) = &args.peers_from {
+        let before = lines.len();
         for software in ["redis", "valkey"] {
             let program = directory.join(format!("{software}-server"));
             if program.exists() {
@@ -240,6 +241,12 @@ fn contenders(args: &CompareArgs) -> Result<Vec<Contender>, BenchError> {
                 lines.push((software.to_owned(), plain.clone()));
                 lines.push((format!("{software}-io2"), format!("{plain} --io-threads 2")));
             }
+        }
+        if lines.len() == before {
+            return Err(BenchError::Usage(format!(
+                "neither redis-server nor valkey-server is in {}",
+                directory.display()
+            )));
         }
     }
     lines.extend(

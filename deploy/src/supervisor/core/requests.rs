@@ -1,7 +1,7 @@
 //! What children say and ask: readiness, seen registry versions, changes of settings.
 
 use super::{Action, Core};
-use proto::settings::{ConfigSetError, Setting, SettingError};
+use proto::settings::{ConfigSetError, Effect, Setting, SettingError};
 use runtime::message::{FromChild, Request, ShutdownHow, ToChild};
 
 use super::Millis;
@@ -107,6 +107,13 @@ impl Core {
                         .map_err(|reason| refuse(SettingError::Other(reason)))?;
                 }
                 _ => {}
+            }
+        }
+        for setting in named {
+            let row = setting.row();
+            if row.effect == Effect::None && !settings.is_default(setting) {
+                let text = format!("CONFIG SET {}: without effect in this version", row.name);
+                self.log(tracing::Level::WARN, text);
             }
         }
         self.settings = settings;

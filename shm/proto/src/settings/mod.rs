@@ -72,6 +72,18 @@ impl Setting {
     pub fn row(self) -> &'static Row {
         &TABLE[self as usize]
     }
+
+    /// Whether its value is a password, or says whose: no log may show it.
+    pub fn is_secret(self) -> bool {
+        matches!(
+            self,
+            Self::Requirepass
+                | Self::Masteruser
+                | Self::Masterauth
+                | Self::TlsKeyFilePass
+                | Self::TlsClientKeyFilePass
+        )
+    }
 }
 
 /// A value for every setting.
