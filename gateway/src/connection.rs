@@ -200,7 +200,7 @@ impl Connection {
             created: now,
             active: now,
             over_soft_limit_since: None,
-            window: limits::FIRST_IN_FLIGHT,
+            window: limits::MAX_IN_FLIGHT,
             own_bytes: 0,
             own_arguments: 0,
             last_command: "NULL",
@@ -222,13 +222,12 @@ impl Connection {
         self.facts.reply_off || self.facts.skip_this
     }
 
-    /// `count` replies took `bytes`: with large ones fewer commands may be in flight, each small one
-    /// allows one more.
+    /// `count` replies took `bytes`: with large ones fewer commands may be in flight.
     #[inline]
     pub(crate) fn note_reply_size(&mut self, bytes: usize, count: u32) {
         const LARGE: usize = (limits::EXPECTED_REPLY_BYTES / limits::MAX_IN_FLIGHT) as usize;
         self.window = if bytes <= LARGE {
-            limits::MAX_IN_FLIGHT.min(self.window + count)
+            limits::MAX_IN_FLIGHT
         } else {
             let each = u32::try_from(bytes).unwrap_or(u32::MAX) / count.max(1);
             (limits::EXPECTED_REPLY_BYTES / each.max(1))

@@ -7,10 +7,6 @@
 /// fewer a deep pipeline would stop and go.
 pub(crate) const MAX_IN_FLIGHT: u32 = 1024;
 
-/// Commands in flight that a new connection may have. Each small reply allows one more: until it is
-/// known how large they are, a burst of requests for large values must not make us hold them all.
-pub(crate) const FIRST_IN_FLIGHT: u32 = 32;
-
 /// Commands in flight that are always allowed, however large a connection's replies were.
 pub(crate) const MIN_IN_FLIGHT: u32 = 16;
 

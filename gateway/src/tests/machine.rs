@@ -206,31 +206,6 @@ fn replies_in_pieces_count_as_large_ones() {
 }
 
 #[test]
-fn a_new_connection_may_not_ask_for_much_at_once() {
-    let mut world = World::new(1, 1 << 16, &[]);
-    let writer = world.open();
-    world.say(writer, &command(&[b"SET", b"k", &[b'x'; 200_000]]));
-    let client = world.open();
-    world
-        .core
-        .input(client, &command(&[b"GET", b"k"]).repeat(300));
-    let in_flight = world.core.get(client).unwrap().replies.in_flight();
-    assert!((1..=32).contains(&in_flight), "{in_flight} at once");
-    world.settle();
-    assert_eq!(world.received[&client].len(), 300 * (200_000 + 11));
-    // Small replies earn more.
-    let get = command(&[b"GET", b"nothing"]);
-    let client = world.open();
-    world.core.input(client, &get.repeat(200));
-    world.settle();
-    world.core.input(client, &get.repeat(1000));
-    let in_flight = world.core.get(client).unwrap().replies.in_flight();
-    assert!((200..=1024).contains(&in_flight), "{in_flight} at once");
-    world.settle();
-    assert_eq!(world.received[&client].len(), 1200 * 5);
-}
-
-#[test]
 fn nobody_waits_for_a_worker_that_sends_garbage() {
     let mut world = World::new(2, 1 << 16, &[]);
     let (asked, idle) = (world.open(), world.open());
