@@ -11,7 +11,7 @@
 //!   So there is always room for the largest frame, and a worker that waits for room gets it.
 //!
 //! A frame that makes no sense means that its worker, or the link, is broken: the link is not read any
-//! further and the supervisor is told, rather than handing wrong replies to clients.
+//! further, and whoever waits for a reply from it is closed rather than handed a wrong one.
 
 use proto::frame::{FrameError, PlainReply, ReplyFrames, ReplyHeader, ReplyKind, reply_flags};
 use shm::Party;

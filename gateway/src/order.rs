@@ -197,6 +197,14 @@ impl Replies {
         self.output.extend_from_slice(bytes);
     }
 
+    /// How far behind the head `first` is, if the `count` replies from it on are awaited.
+    #[inline]
+    fn distance_of(&self, first: u32, count: u32) -> Option<u32> {
+        let distance = first.wrapping_sub(self.emit);
+        let end = u64::from(distance) + u64::from(count);
+        (count > 0 && end <= u64::from(self.in_flight())).then_some(distance)
+    }
+
     /// Takes `count` complete consecutive replies, the first for `first`, that lie in a ring. If they are
     /// early they stay there: call `settle` before that ring is released.
     #[inline]
@@ -208,11 +216,9 @@ impl Replies {
         rings: &impl Rings,
         pool: &mut BufferPool,
     ) -> Placed {
-        let distance = first.wrapping_sub(self.emit);
-        let end = u64::from(distance) + u64::from(count);
-        if count == 0 || end > u64::from(self.in_flight()) {
+        let Some(distance) = self.distance_of(first, count) else {
             return Placed::Unexpected;
-        }
+        };
         if distance == 0 {
             self.append(bytes, pool);
             self.advance(count, rings, pool);
@@ -242,10 +248,9 @@ impl Replies {
         rings: &impl Rings,
         pool: &mut BufferPool,
     ) -> Placed {
-        let distance = first.wrapping_sub(self.emit);
-        if count == 0 || distance.saturating_add(count) > self.in_flight() {
+        let Some(distance) = self.distance_of(first, count) else {
             return Placed::Unexpected;
-        }
+        };
         if distance == 0 {
             self.append(bytes, pool);
             self.advance(count, rings, pool);

@@ -150,19 +150,7 @@ impl Core {
 impl Telling {
     /// The frame that begins or ends it.
     fn mark(&self, part: u32) -> RequestHeader {
-        RequestHeader {
-            len: 0,
-            kind: RequestKind::Resume,
-            flags: 0,
-            command: 0,
-            connection: 0,
-            generation: 0,
-            sequence: self.epoch,
-            slot: 0,
-            database: 0,
-            argc: 0,
-            part,
-        }
+        RequestHeader::resume(self.epoch, part)
     }
 
     /// The piece with this header and so many bytes is sent.

@@ -149,19 +149,7 @@ impl System {
     /// A successor asks who waited at its predecessor.
     fn tell_all(&mut self, epoch: u32) {
         for part in [0, 1] {
-            let header = RequestHeader {
-                len: REQUEST_HEADER_BYTES as u32,
-                kind: RequestKind::Resume,
-                flags: 0,
-                command: 0,
-                connection: 0,
-                generation: 0,
-                sequence: epoch,
-                slot: 0,
-                database: 0,
-                argc: 0,
-                part,
-            };
+            let header = RequestHeader::resume(epoch, part);
             let place = self.side.reserve(REQUEST_HEADER_BYTES).unwrap();
             header.encode(place.first_chunk_mut().unwrap());
             self.side.commit(REQUEST_HEADER_BYTES);

@@ -306,15 +306,13 @@ const STRING_SHAPES: [&str; 81] = [
 fn draw(random: &mut Random) -> Vec<String> {
     let shapes = SHAPES[random.below(SHAPES.len())];
     let shape = random.pick(shapes);
-    let moves = shape.starts_with("RENAME") || shape.starts_with("COPY");
     let mut args = Vec::new();
     for word in shape.split(' ') {
         match word {
             "l" | "L" => args.push(random.pick(&LIST_KEYS).to_owned()),
             "e" => args.push(random.pick(&["LEFT", "RIGHT"]).to_owned()),
             "v*" => (0..=random.below(4)).for_each(|_| args.push(random.pick(&VALUES).to_owned())),
-            // Collections cannot move to another worker yet.
-            "k" if random.below(40) == 0 && !moves => {
+            "k" if random.below(40) == 0 => {
                 let others = [&SET_KEYS[..], &LIST_KEYS].concat();
                 args.push(random.pick(&others).to_owned());
             }

@@ -130,15 +130,18 @@ fn on_or_off(call: &Call<'_>) -> Option<bool> {
     }
 }
 
+/// What a subcommand says that has only a least number of arguments in the catalogue.
+fn too_many_words(call: &Call<'_>) -> CommandError {
+    CommandError::SubcommandSyntax {
+        name: "client",
+        subcommand: call.arg(1).into(),
+    }
+}
+
 /// CLIENT PAUSE milliseconds [WRITE | ALL]
 pub(super) fn pause(core: &mut Core, call: &Call<'_>) -> Flow {
     if call.len() > 4 {
-        let subcommand = call.arg(1).into();
-        let error = CommandError::SubcommandSyntax {
-            name: "client",
-            subcommand,
-        };
-        return core.error(call.index, &error);
+        return core.error(call.index, &too_many_words(call));
     }
     let writes_only = match call.len() {
         4 if call.is(3, "WRITE") => true,
@@ -172,12 +175,7 @@ pub(super) fn pause(core: &mut Core, call: &Call<'_>) -> Flow {
 /// CLIENT UNBLOCK id [TIMEOUT | ERROR]
 pub(super) fn unblock(core: &mut Core, call: &Call<'_>) -> Flow {
     if call.len() > 4 {
-        let subcommand = call.arg(1).into();
-        let error = CommandError::SubcommandSyntax {
-            name: "client",
-            subcommand,
-        };
-        return core.error(call.index, &error);
+        return core.error(call.index, &too_many_words(call));
     }
     let with_error = match call.len() {
         3 => false,

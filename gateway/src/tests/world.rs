@@ -177,19 +177,7 @@ impl ModelWorker {
 
     /// Is a successor from now on, and asks who waits.
     pub(super) fn succeed(&mut self, epoch: u32) {
-        let nobody = RequestHeader {
-            len: 0,
-            kind: RequestKind::Resume,
-            flags: 0,
-            command: 0,
-            connection: 0,
-            generation: 0,
-            sequence: epoch,
-            slot: 0,
-            database: 0,
-            argc: 0,
-            part: 0,
-        };
+        let nobody = RequestHeader::resume(epoch, 0);
         self.send(ReplyKind::Resume, &nobody, b"");
     }
 

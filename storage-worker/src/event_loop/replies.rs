@@ -248,12 +248,19 @@ impl Replies {
         };
         self.close();
         let sequence = open.header.sequence.wrapping_add(open.header.count);
+        let header = ReplyHeader {
+            sequence,
+            ..open.header
+        };
+        let bytes = std::mem::take(&mut self.spill);
+        self.send_apart(header, bytes)
+    }
+
+    /// Sends a reply in frames of its own; what finds no room waits.
+    fn send_apart(&mut self, header: ReplyHeader, bytes: Vec<u8>) -> Placed {
         self.waiting = Some(Waiting {
-            header: ReplyHeader {
-                sequence,
-                ..open.header
-            },
-            bytes: std::mem::take(&mut self.spill),
+            header,
+            bytes,
             sent: 0,
             then: None,
         });
@@ -319,17 +326,7 @@ impl Replies {
             flags,
             ..header_for(request, ReplyKind::Reply)
         };
-        self.waiting = Some(Waiting {
-            header,
-            bytes: bytes.to_vec(),
-            sent: 0,
-            then: None,
-        });
-        if self.send_waiting() {
-            Placed::InRing
-        } else {
-            Placed::Waiting
-        }
+        self.send_apart(header, bytes.to_vec())
     }
 
     /// Sends a frame without reply bytes.

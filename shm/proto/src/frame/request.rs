@@ -119,6 +119,25 @@ pub struct RequestHeader {
 }
 
 impl RequestHeader {
+    /// The frame that begins (`part` 0) or ends (1) what a restarted worker, which asked with `epoch`, is
+    /// told.
+    #[must_use]
+    pub const fn resume(epoch: u32, part: u32) -> Self {
+        Self {
+            len: REQUEST_HEADER_BYTES as u32,
+            kind: RequestKind::Resume,
+            flags: 0,
+            command: 0,
+            connection: 0,
+            generation: 0,
+            sequence: epoch,
+            slot: 0,
+            database: 0,
+            argc: 0,
+            part,
+        }
+    }
+
     /// Writes the header.
     #[inline]
     pub fn encode(&self, out: &mut [u8; REQUEST_HEADER_BYTES]) {

@@ -80,10 +80,7 @@ fn for_each_member(
     mut show: impl FnMut(&mut ReplyWriter<'_>, Option<Point>),
 ) -> CommandResult {
     let key = ctx.first_key(args);
-    let set = match ctx.keyspace.find(&key, ctx.now, ctx.access) {
-        Some(found) => Some(View::of(&found)?),
-        None => None,
-    };
+    let set = View::find(ctx.keyspace, &key, ctx.now, ctx.access)?;
     ctx.reply.array(args.len() - 2);
     for member in args.iter_from(2) {
         let point = set.and_then(|set| point_of(set, member));

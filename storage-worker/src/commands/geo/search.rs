@@ -54,10 +54,7 @@ fn search(ctx: &mut Context<'_>, args: Args<'_>, form: Form) -> CommandResult {
     let source = ctx.key(args.get(source_position(form)));
     let (limits, seed) = (ctx.settings.limits, ctx.hash_seed);
     let pause = ctx.pause_write();
-    let set = match ctx.keyspace.find(&source, ctx.now, ctx.access) {
-        Some(found) => Some(View::of(&found)?),
-        None => None,
-    };
+    let set = View::find(ctx.keyspace, &source, ctx.now, ctx.access)?;
     let options = Options::parse(args, form, set)?;
     let places = match set.zip(options.shape()) {
         Some((set, shape)) => find(set, &shape, &options),

@@ -29,10 +29,7 @@ pub(crate) fn zscore(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
 /// ZMSCORE key member [member ...]
 pub(crate) fn zmscore(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let key = ctx.first_key(args);
-    let set = match ctx.keyspace.find(&key, ctx.now, ctx.access) {
-        Some(found) => Some(View::of(&found)?),
-        None => None,
-    };
+    let set = View::find(ctx.keyspace, &key, ctx.now, ctx.access)?;
     ctx.reply.array(args.len() - 2);
     for member in args.iter_from(2) {
         reply_score(&mut ctx.reply, set.and_then(|set| set.score(member)));

@@ -30,6 +30,21 @@ pub(crate) enum View<'a> {
 }
 
 impl<'a> View<'a> {
+    /// The sorted set at a key, if there is one.
+    ///
+    /// # Errors
+    /// As for `of`.
+    #[inline]
+    pub(crate) fn find(
+        keyspace: &'a mut Keyspace,
+        key: &Key<'_>,
+        now: UnixMillis,
+        access: Access,
+    ) -> Result<Option<Self>, CommandError> {
+        let found = keyspace.find(key, now, access);
+        found.map(|found| Self::of(&found)).transpose()
+    }
+
     /// The sorted set that was found.
     ///
     /// # Errors

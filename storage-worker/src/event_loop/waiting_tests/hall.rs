@@ -395,19 +395,7 @@ impl Gateway {
     /// The frames that tell a successor who waits.
     fn everybody(&self, epoch: u32) -> Vec<Vec<u8>> {
         let mark = |part| {
-            let header = RequestHeader {
-                len: 32,
-                kind: RequestKind::Resume,
-                flags: 0,
-                command: 0,
-                connection: 0,
-                generation: 0,
-                sequence: epoch,
-                slot: 0,
-                database: 0,
-                argc: 0,
-                part,
-            };
+            let header = RequestHeader::resume(epoch, part);
             let mut frame = vec![0; REQUEST_HEADER_BYTES];
             header.encode(frame.first_chunk_mut().unwrap());
             frame

@@ -11,6 +11,23 @@ const COUNT: Argument = block(
     &[int("count").token("COUNT"), word("ANY").optional()],
 )
 .optional();
+/// COUNT of the commands that are older than its ANY.
+const RADIUS_COUNT: Argument = block(
+    "count-block",
+    &[
+        int("count").token("COUNT"),
+        word("ANY").since("6.2.0").optional(),
+    ],
+)
+.optional();
+const STORE: Argument = one_of(
+    "store",
+    &[
+        key_of(1, "storekey").token("STORE").display("key"),
+        key_of(2, "storedistkey").token("STOREDIST").display("key"),
+    ],
+)
+.optional();
 const FROM: Argument = one_of(
     "from",
     &[
@@ -58,23 +75,9 @@ pub(super) const GEORADIUS: &[Argument] = &[
     word("WITHCOORD").optional(),
     word("WITHDIST").optional(),
     word("WITHHASH").optional(),
-    block(
-        "count-block",
-        &[
-            int("count").token("COUNT"),
-            word("ANY").since("6.2.0").optional(),
-        ],
-    )
-    .optional(),
+    RADIUS_COUNT,
     ORDER,
-    one_of(
-        "store",
-        &[
-            key_of(1, "storekey").token("STORE").display("key"),
-            key_of(2, "storedistkey").token("STOREDIST").display("key"),
-        ],
-    )
-    .optional(),
+    STORE,
 ];
 
 pub(super) const GEORADIUS_RO: &[Argument] = &[
@@ -86,14 +89,7 @@ pub(super) const GEORADIUS_RO: &[Argument] = &[
     word("WITHCOORD").optional(),
     word("WITHDIST").optional(),
     word("WITHHASH").optional(),
-    block(
-        "count-block",
-        &[
-            int("count").token("COUNT"),
-            word("ANY").since("6.2.0").optional(),
-        ],
-    )
-    .optional(),
+    RADIUS_COUNT,
     ORDER,
 ];
 
@@ -107,14 +103,7 @@ pub(super) const GEORADIUSBYMEMBER: &[Argument] = &[
     word("WITHHASH").optional(),
     COUNT,
     ORDER,
-    one_of(
-        "store",
-        &[
-            key_of(1, "storekey").token("STORE").display("key"),
-            key_of(2, "storedistkey").token("STOREDIST").display("key"),
-        ],
-    )
-    .optional(),
+    STORE,
 ];
 
 pub(super) const GEORADIUSBYMEMBER_RO: &[Argument] = &[
