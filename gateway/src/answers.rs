@@ -21,6 +21,7 @@ use crate::core::Core;
 use crate::gather::Gather;
 use crate::half::{self, Half, Verdict};
 use crate::lanes::{ReplyRings, Who};
+use crate::limits;
 use crate::order::{BufferPool, Placed};
 use crate::stash::InRing;
 
@@ -29,6 +30,8 @@ use crate::stash::InRing;
 pub(crate) struct Aftermath {
     /// Connections that wait and got something.
     waits: Vec<u32>,
+    /// Connections that got something large.
+    large: Vec<u32>,
     /// Split commands whose last part has come.
     done: Vec<(u32, Box<Gather>)>,
     /// Large requests that the worker wants again.
@@ -48,6 +51,7 @@ impl Aftermath {
     fn is_any(&self) -> bool {
         let Self {
             waits,
+            large,
             done,
             again,
             notes,
@@ -55,7 +59,7 @@ impl Aftermath {
             torn,
             resume,
         } = self;
-        let listed = waits.len() | done.len() | again.len() | notes.len();
+        let listed = waits.len() | large.len() | done.len() | again.len() | notes.len();
         listed | slow.len() | torn.len() != 0 || resume.is_some()
     }
 }
@@ -177,6 +181,9 @@ impl Core {
         for index in aftermath.torn.drain(..) {
             self.close_torn(index);
         }
+        for index in aftermath.large.drain(..) {
+            self.look_at_size(index);
+        }
         for index in aftermath.waits.drain(..) {
             self.look_at_wait(index);
         }
@@ -283,6 +290,9 @@ impl Sink<'_> {
                 None => break,
             }
         }
+        if frames.position() - plain.run.start > limits::LARGE_REPLY_BYTES {
+            self.aftermath.large.push(index);
+        }
         if is_lent {
             self.pool.note_lender(index);
         }
@@ -312,8 +322,12 @@ impl Sink<'_> {
                 if len > 0 {
                     connection.note_reply_size(len, header.count);
                 }
+                if len > limits::LARGE_REPLY_BYTES {
+                    self.aftermath.large.push(index);
+                }
                 let (rings, pool) = (&self.rings, &mut *self.pool);
-                unusual(connection, header, body, rings, pool, self.aftermath)
+                let frame = (self.lane, header, body);
+                unusual(connection, frame, rings, pool, self.aftermath)
             }
             Verdict::Skip => Placed::Emitted,
             Verdict::Close => {
@@ -349,8 +363,7 @@ fn unexpected(connection: &Connection, kind: ReplyKind, sequence: u32) {
 #[cold]
 fn unusual(
     connection: &mut Connection,
-    header: &ReplyHeader,
-    body: &[u8],
+    (lane, header, body): (u16, &ReplyHeader, &[u8]),
     rings: &ReplyRings<'_>,
     pool: &mut BufferPool,
     aftermath: &mut Aftermath,
@@ -377,6 +390,13 @@ fn unusual(
         (ReplyKind::Again, _) => {
             aftermath.again.push(connection.who(index));
             Placed::Emitted
+        }
+        (ReplyKind::Returned, _) => {
+            let recall = connection.recall.as_mut();
+            match recall.map(|recall| recall.take_back(lane, header.sequence, header.part)) {
+                Some(true) => Placed::Emitted,
+                _ => Placed::Unexpected,
+            }
         }
         (ReplyKind::ReplyPart, 0) => connection.replies.piece(header.sequence, body, pool),
         (ReplyKind::ReplyEnd, 0) => {

@@ -163,6 +163,10 @@ impl Core {
                 self.lanes.wait_for_room(worker, who);
                 return Flow::Retry;
             }
+            Err(NoRoom::TooBig) if connection.replies.in_flight() > 0 => {
+                connection.wait = Wait::Earlier; // see `send_too_big`
+                return Flow::Retry;
+            }
             Err(NoRoom::TooBig) => true,
             Err(NoRoom::Gone) => return self.unavailable(call.index, worker),
         };

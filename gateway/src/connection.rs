@@ -22,6 +22,7 @@ use crate::gather::Gather;
 use crate::lanes::Who;
 use crate::limits;
 use crate::order::{BufferPool, Replies};
+use crate::recall::Recall;
 
 /// Why a connection does not go on with its next command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -156,6 +157,8 @@ pub(crate) struct Connection {
     pub(crate) gathers: VecDeque<Box<Gather>>,
     /// The command under way, if it may wait.
     pub(crate) blocking: Option<Box<Blocking>>,
+    /// Commands that were called back from the workers.
+    pub(crate) recall: Option<Box<Recall>>,
     pub(crate) names: Option<Box<Names>>,
     pub(crate) origin: Origin,
     /// Descriptor number, for CLIENT LIST only.
@@ -194,6 +197,7 @@ impl Connection {
             pending: None,
             gathers: VecDeque::new(),
             blocking: None,
+            recall: None,
             names: None,
             origin,
             descriptor: -1,
@@ -225,8 +229,7 @@ impl Connection {
     /// `count` replies took `bytes`: with large ones fewer commands may be in flight.
     #[inline]
     pub(crate) fn note_reply_size(&mut self, bytes: usize, count: u32) {
-        const LARGE: usize = (limits::EXPECTED_REPLY_BYTES / limits::MAX_IN_FLIGHT) as usize;
-        self.window = if bytes <= LARGE {
+        self.window = if bytes <= limits::LARGE_REPLY_BYTES {
             limits::MAX_IN_FLIGHT
         } else {
             let each = u32::try_from(bytes).unwrap_or(u32::MAX) / count.max(1);
@@ -249,6 +252,7 @@ impl Connection {
             pool.give(pending.bytes);
         }
         self.gathers.clear();
+        self.recall = None;
     }
 
     pub(crate) fn names_mut(&mut self) -> &mut Names {

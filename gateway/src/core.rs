@@ -113,6 +113,8 @@ pub(crate) struct Core {
     pub(crate) aftermath: Aftermath,
     pub(crate) waiters: Vec<Who>,
     pub(crate) announced: Vec<usize>,
+    /// Commands of a connection are called back if more reply bytes than this are held for it.
+    pub(crate) recall_bytes: usize,
     /// A lane is new: its ring may have replies that were announced before it was known.
     pub(crate) look_everywhere: bool,
 }
@@ -149,6 +151,7 @@ impl Core {
             aftermath: Aftermath::default(),
             waiters: Vec::new(),
             announced: Vec::new(),
+            recall_bytes: crate::limits::RECALL_BYTES,
             look_everywhere: false,
         };
         core.choose_timing();
@@ -298,6 +301,10 @@ impl Core {
             .get_mut(index as usize)
             .and_then(Option::as_mut)
         {
+            if !connection.has_all_back() {
+                connection.wait = Wait::Earlier;
+                return;
+            }
             connection.wait = Wait::Nothing;
             if !connection.facts.listed {
                 connection.facts.listed = true;
@@ -315,6 +322,12 @@ impl Core {
     /// Lets a connection go on if what it waits for has come. Call it after replies or writes.
     #[inline]
     pub(crate) fn look_at_wait(&mut self, index: u32) {
+        let Some(connection) = self.get(index) else {
+            return;
+        };
+        if connection.recall.is_some() {
+            self.send_recalled(index);
+        }
         let Some(connection) = self.get(index) else {
             return;
         };

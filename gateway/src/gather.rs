@@ -101,6 +101,12 @@ impl Gather {
         }
     }
 
+    /// Bytes of the parts that have come.
+    pub(crate) fn held(&self) -> usize {
+        let own = self.parts.iter().map(|part| part.own.len());
+        self.bytes.len() + own.sum::<usize>()
+    }
+
     /// Whether the command under way must be carried through.
     pub(crate) fn is_step(&self) -> bool {
         matches!(self.finish, Finish::Step(_))

@@ -91,6 +91,11 @@ impl Half {
         self.who == who(header) && self.part == header.part && distance < header.count.max(1)
     }
 
+    /// Sequence and part if it is a reply to this connection.
+    pub(crate) fn request_of(&self, who: Who) -> Option<(u32, u16)> {
+        (self.who == who).then_some((self.sequence, self.part))
+    }
+
     fn add(&self, progress: Progress, piece: &[u8]) -> Progress {
         Progress {
             bytes: progress.bytes + piece.len(),
@@ -127,6 +132,13 @@ pub(crate) fn account(place: &mut Option<Half>, header: &ReplyHeader, body: &[u8
     let is_memo = header.flags & reply_flags::PARKED != 0;
     if is_memo || header.kind == ReplyKind::Slow {
         return Verdict::Pass(0); // no reply
+    }
+    if header.kind == ReplyKind::Returned {
+        // Its beginning came from the predecessor, and so the socket has some of it.
+        return match place.take_if(|half| half.is_in(header)) {
+            Some(_) => Verdict::Close,
+            None => Verdict::Pass(0),
+        };
     }
     let is_piece = header.kind == ReplyKind::ReplyPart;
     let half = match place {

@@ -294,6 +294,12 @@ impl Lanes {
         }
     }
 
+    /// The largest frame for `worker`.
+    pub(crate) fn largest(&self, worker: usize) -> usize {
+        let lane = self.lane(worker);
+        lane.map_or(0, |lane| lane.parts.requests.largest())
+    }
+
     /// The frame that was reserved last is complete.
     #[inline]
     pub(crate) fn commit(&mut self, worker: usize, len: usize) {

@@ -41,6 +41,7 @@ mod mail;
 mod order;
 mod process;
 mod reading;
+mod recall;
 mod router;
 mod scan;
 mod shared;

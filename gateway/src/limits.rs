@@ -8,15 +8,26 @@
 pub(crate) const MAX_IN_FLIGHT: u32 = 1024;
 
 /// Commands in flight that are always allowed, however large a connection's replies were.
-pub(crate) const MIN_IN_FLIGHT: u32 = 16;
+pub(crate) const MIN_IN_FLIGHT: u32 = 4;
 
 /// Reply bytes that the commands in flight of one connection should not exceed together, judged by
-/// the size of its latest replies. It bounds what a client that asks for large values can make us hold.
+/// the size of its latest replies. What it misjudges is called back (`RECALL_BYTES`).
 pub(crate) const EXPECTED_REPLY_BYTES: u32 = 4 << 20;
 
 /// With more unsent reply bytes than this a connection is not read: a client that does not take its
 /// replies cannot send more commands.
 pub(crate) const OUTPUT_PAUSE_BYTES: usize = 512 << 10;
+
+/// Replies of this size never come to `EXPECTED_REPLY_BYTES`, however many are in flight.
+pub(crate) const LARGE_REPLY_BYTES: usize = (EXPECTED_REPLY_BYTES / MAX_IN_FLIGHT) as usize;
+
+/// With more reply bytes than this held for a connection, its commands that no worker has begun are
+/// called back (`recall`). It is more than `EXPECTED_REPLY_BYTES` and `OUTPUT_PAUSE_BYTES` together, so
+/// that it does not happen to a client whose replies are as large as its latest ones were.
+pub(crate) const RECALL_BYTES: usize = 5 << 20;
+
+/// Commands that were called back and are under way again at the same time.
+pub(crate) const RECALLED_IN_FLIGHT: usize = 8;
 
 /// Bytes read from one socket at a time, into a buffer that all connections of a thread share.
 pub(crate) const READ_BUFFER_BYTES: usize = 64 << 10;

@@ -136,6 +136,12 @@ impl Replies {
         self.next
     }
 
+    /// How many answers are still to come before that for `sequence`.
+    #[inline]
+    pub(crate) fn before(&self, sequence: u32) -> u32 {
+        sequence.wrapping_sub(self.emit)
+    }
+
     /// Reserves the next place in the order.
     #[inline]
     pub(crate) fn assign(&mut self) -> u32 {

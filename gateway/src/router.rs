@@ -237,6 +237,11 @@ impl Core {
         match self.lanes.reserve(worker, len) {
             Ok(place) => {
                 if connection.is_muted() {
+                    // It cannot be called back, so nothing before it may be, either.
+                    if connection.replies.in_flight() > 0 {
+                        connection.wait = Wait::Earlier;
+                        return Flow::Retry;
+                    }
                     header.flags |= frame_flags::DISCARD;
                 } else {
                     connection.replies.assign();
@@ -266,6 +271,10 @@ impl Core {
     /// The command travels as a transfer: it must be tracked even if nobody wants its reply.
     #[cold]
     fn send_too_big(&mut self, index: u32, worker: usize, mut header: RequestHeader) -> Flow {
+        // A transfer cannot be called back, so nothing before it may be, either.
+        if let Some(wait) = self.wait_for_earlier(index) {
+            return wait;
+        }
         let Some(connection) = self.get_mut(index) else {
             return Flow::Stop;
         };
@@ -332,9 +341,16 @@ impl Core {
                 missing = Some(worker);
             }
         }
-        if let Some(worker) = missing {
+        let wait = (0..workers)
+            .filter(|&worker| !groups[worker].is_empty())
+            .find_map(|worker| self.wait_for_room_or_earlier(call, worker));
+        if missing.is_some() || wait.is_some() {
             self.groups = groups;
-            return self.unavailable(call.index, worker);
+            return match (missing, wait) {
+                (Some(worker), _) => self.unavailable(call.index, worker),
+                (None, Some(flow)) => flow,
+                (None, None) => Flow::Next,
+            };
         }
         let order = match merge {
             Merge::Zip => owners.iter().map(|&worker| part_of[worker]).collect(),
@@ -376,6 +392,10 @@ impl Core {
         if let Some(worker) = (0..workers).find(|&worker| !self.lanes.is_usable(worker)) {
             return self.unavailable(call.index, worker);
         }
+        let wait = (0..workers).find_map(|worker| self.wait_for_room_or_earlier(call, worker));
+        if let Some(wait) = wait {
+            return wait;
+        }
         let finish = Finish::Join {
             merge,
             order: Vec::new(),
@@ -387,6 +407,20 @@ impl Core {
             self.send_or_keep(worker, RequestHeader { part, ..header }, call.args(1));
         }
         self.after_parts(call.index)
+    }
+
+    /// `Some` if a part of the command, for `worker`, may have to become a transfer and earlier commands
+    /// are unanswered: those might be called back, but no transfer can.
+    pub(crate) fn wait_for_room_or_earlier(
+        &mut self,
+        call: &Call<'_>,
+        worker: usize,
+    ) -> Option<Flow> {
+        let len = request_len(call.args(1));
+        if self.lanes.reserve(worker, len).is_ok() {
+            return None;
+        }
+        self.wait_for_earlier(call.index)
     }
 
     /// Takes the next place in the order of replies for a command with `parts` parts; returns the
@@ -416,6 +450,9 @@ impl Core {
         arguments: impl Iterator<Item = &'a [u8]> + Clone,
     ) {
         let len = request_len(arguments.clone());
+        if self.joins_recalled(worker, header, arguments.clone()) {
+            return;
+        }
         if let Ok(place) = self.lanes.reserve(worker, len) {
             if write_request(place, header, arguments).is_some() {
                 self.lanes.commit(worker, len);

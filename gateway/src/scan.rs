@@ -45,6 +45,9 @@ impl Core {
         if !self.lanes.is_usable(worker) {
             return self.unavailable(call.index, worker);
         }
+        if let Some(wait) = self.wait_for_room_or_earlier(call, worker) {
+            return wait;
+        }
         let count = (2..call.len()).find(|&at| call.is(at, "COUNT"));
         let count = count.and_then(|at| parse_i64(call.arg(at + 1)));
         let scan = Scan {

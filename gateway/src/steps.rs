@@ -98,6 +98,10 @@ impl Core {
     }
 
     fn begin(&mut self, index: u32, requests: Vec<Request>, steps: Steps) -> Flow {
+        // What has begun is carried through, so nothing before it may be called back.
+        if let Some(wait) = self.wait_for_earlier(index) {
+            return wait;
+        }
         let gone = requests
             .iter()
             .find(|request| !self.lanes.is_usable(request.worker));

@@ -13,11 +13,10 @@ impl Core {
         let mut ready = std::mem::take(&mut self.waiters);
         let more = self.lanes.serve_waiting(&mut ready);
         for who in ready.drain(..) {
-            if self
-                .find_mut(who)
-                .is_some_and(|connection| connection.wait == Wait::Room)
-            {
-                self.resume(who.index);
+            match self.find_mut(who) {
+                Some(connection) if connection.recall.is_some() => self.has_room_again(who.index),
+                Some(connection) if connection.wait == Wait::Room => self.resume(who.index),
+                _ => {}
             }
         }
         self.waiters = ready;

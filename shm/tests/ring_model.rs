@@ -83,6 +83,7 @@ impl Walk {
             Step::Publish => {
                 assert_eq!(self.out.publish(), !self.private.is_empty());
                 self.published.extend(self.private.drain(..));
+                self.write_over();
             }
             Step::Rewind => {
                 assert!(self.out.rewind(self.out.published()));
@@ -136,6 +137,20 @@ impl Walk {
         assert_eq!(inn.kept(start + len as u64, 1), None);
         assert_eq!(inn.kept(start.wrapping_sub(1), 1), None);
         assert_eq!(inn.kept(u64::MAX, usize::MAX), None);
+    }
+
+    /// The producer sees what it has written and may change a byte, as long as that is not released.
+    fn write_over(&mut self) {
+        let (position, bytes) = self.out.unreleased();
+        assert!(bytes.iter().eq(&self.published));
+        let len = bytes.len() as u64;
+        self.stamp = self.stamp.wrapping_add(1);
+        self.out.rewrite(position + len, self.stamp);
+        self.out.rewrite(position.wrapping_sub(1), self.stamp);
+        if let Some(last) = self.published.back_mut() {
+            self.out.rewrite(position + len - 1, self.stamp);
+            *last = self.stamp;
+        }
     }
 
     fn write(&mut self, len: usize) {

@@ -53,6 +53,71 @@ fn a_client_that_never_reads_is_not_read_from_either() {
     }
 }
 
+/// What clients that do not read may cost altogether, each: the bound, what stands in the reply rings, and a
+/// reply of each worker.
+const BYTES_PER_SILENT_CLIENT: u64 = (5 + 4 * 3) << 20;
+
+#[test]
+fn new_clients_that_never_read_large_values_cost_no_more_than_the_bound() {
+    for workers in [1, 2, 4] {
+        let server = Setup::sirocco(sirocco!(), workers).start();
+        let mut neighbour = server.connect();
+        let value = |number: usize| {
+            char::from(b'a' + number as u8 % 8)
+                .to_string()
+                .repeat(1_000_000)
+        };
+        for number in 0..8 {
+            let key = format!("big:{number}");
+            let reply = neighbour.call(&["SET", &key, &value(number)]);
+            assert_eq!(reply.expect("a reply").render(), "+OK");
+        }
+        let before = resident(&server);
+        let mut silent: Vec<Client> = (0..5).map(|_| server.connect()).collect();
+        for (number, client) in silent.iter_mut().enumerate() {
+            let mut pipeline = Vec::new();
+            let mine = format!("mine:{number}");
+            for round in 0..400 {
+                let (big, text) = (format!("big:{}", round % 8), round.to_string());
+                harness::client::encode_command(&["GET", &big], &mut pipeline);
+                harness::client::encode_command(&["SET", &mine, &text], &mut pipeline);
+                harness::client::encode_command(&["GET", &mine], &mut pipeline);
+            }
+            client.send_raw(&pipeline).expect("the pipeline is short");
+        }
+        // 2 GB are asked for. Neighbours are served, large values as well.
+        let (mut longest, mut most) = (Duration::ZERO, 0);
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(2) {
+            let asked = Instant::now();
+            assert_eq!(neighbour.run("GET big:3").text_lossy().len(), 1_000_000);
+            assert!(neighbour.run("INCR n").int().is_some());
+            longest = longest.max(asked.elapsed());
+            most = most.max(resident(&server));
+            harness::pause(Duration::from_millis(5));
+        }
+        let bound = before + 5 * BYTES_PER_SILENT_CLIENT;
+        assert!(
+            most < bound,
+            "{workers} workers: from {before} to {most} bytes, more than {bound}"
+        );
+        assert!(
+            longest < Duration::from_secs(2),
+            "{workers} workers: a neighbour waits for {longest:?}"
+        );
+        // At last they read, and all is right and in order: one of them to the end.
+        for (number, client) in silent.iter_mut().enumerate() {
+            let rounds = if number == 0 { 400 } else { 40 };
+            for round in 0..rounds {
+                let mut next = || client.read(harness::PATIENCE).expect("a reply");
+                assert!(next().text_lossy() == value(round), "round {round}");
+                assert_eq!(next().render(), "+OK");
+                assert_eq!(next().text_lossy(), round.to_string());
+            }
+        }
+    }
+}
+
 #[test]
 fn the_output_buffer_limit_closes_a_client_that_does_not_read() {
     let server = Setup::sirocco(sirocco!(), 1)

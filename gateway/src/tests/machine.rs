@@ -66,8 +66,12 @@ fn request(lot: &mut Lot, large: usize) -> Vec<Vec<u8>> {
 }
 
 fn play(seed: u64, workers: usize, requests: usize, large: usize) {
-    let mut lot = Lot(seed);
-    let mut world = World::new(workers, 1 << 16, &[]);
+    let world = World::new(workers, 1 << 16, &[]);
+    play_in(world, Lot(seed), requests, large, 100_000);
+}
+
+fn play_in(mut world: World, mut lot: Lot, requests: usize, large: usize, taken: usize) {
+    let workers = world.workers.len();
     let client = world.open();
     let mut oracle = Oracle::default();
     let mut input = Vec::new();
@@ -103,7 +107,7 @@ fn play(seed: u64, workers: usize, requests: usize, large: usize) {
                 }
             }
             1 => {
-                let taken = 1 + lot.below(100_000);
+                let taken = 1 + lot.below(taken);
                 world.turn(taken);
             }
             other => {
@@ -143,6 +147,15 @@ proptest! {
     fn values_larger_than_a_frame(seed: u64, workers in 1usize..4) {
         play(seed, workers, 80, 200_000);
     }
+
+    #[test]
+    fn commands_are_called_back(seed: u64, workers in 1usize..5, bound in 1usize..60_000) {
+        let mut world = World::new(workers, 1 << 16, &[]);
+        world.core.recall_bytes = bound;
+        let mut lot = Lot(seed);
+        let (large, taken) = (5000 + lot.below(20_000), 500 + lot.below(20_000));
+        play_in(world, lot, 300, large, taken);
+    }
 }
 
 #[test]
@@ -172,6 +185,90 @@ fn a_client_that_never_reads_is_not_read_any_more() {
     world.received.get_mut(&client).unwrap().clear();
     world.settle();
     assert_eq!(world.received[&client].len(), fed * (10_000 + 10));
+}
+
+/// `turns` turns in which sockets take nothing.
+fn read_nothing(world: &mut World, turns: usize) {
+    for _ in 0..turns {
+        for worker in &mut world.workers {
+            worker.work(usize::MAX);
+        }
+        world.core.collect_replies(&world.party, false);
+        world.core.run_resumed();
+        world.core.serve_lanes();
+        world.core.lanes.flush();
+    }
+}
+
+#[test]
+fn a_client_that_never_reads_has_its_commands_called_back() {
+    for workers in [1, 2, 4] {
+        let mut world = World::new(workers, 1 << 16, &[]);
+        let client = world.open();
+        let key = |number: usize| format!("k{}", number % 8).into_bytes();
+        for number in 0..8 {
+            let value = vec![b'0' + u8::try_from(number).unwrap(); 200_000 + number];
+            world.say(client, &command(&[b"SET", &key(number), &value]));
+        }
+        let client = world.open();
+        let mut expected = Vec::new();
+        for number in 0..500 {
+            let text = number.to_string();
+            let get = command(&[b"GET", &key(number)]);
+            let set = command(&[b"SET", b"mine", text.as_bytes()]);
+            world.core.input(client, &get);
+            world.core.input(client, &set);
+            world.core.input(client, &command(&[b"GET", b"mine"]));
+            let digit = char::from(b'0' + u8::try_from(number % 8).unwrap());
+            let len = 200_000 + number % 8;
+            expected.extend_from_slice(format!("${len}\r\n").as_bytes());
+            expected.extend(std::iter::repeat_n(digit as u8, len));
+            let rest = format!("\r\n+OK\r\n${}\r\n{text}\r\n", text.len());
+            expected.extend_from_slice(rest.as_bytes());
+        }
+        let in_flight = world.core.get(client).unwrap().replies.in_flight();
+        assert!(in_flight > 800, "{in_flight} in flight");
+        read_nothing(&mut world, 2000);
+        let held = world.core.get(client).unwrap().replies.held_bytes();
+        let bound = crate::limits::RECALL_BYTES + workers * 300_000;
+        assert!(held < bound, "{held} bytes are held");
+        let returned: usize = world.workers.iter().map(|worker| worker.returned).sum();
+        assert!(returned > 800, "{returned} called back");
+        world.settle();
+        assert!(world.received[&client] == expected, "what is right comes");
+        assert!(world.core.get(client).unwrap().recall.is_none());
+    }
+}
+
+#[test]
+fn what_was_called_back_ends_with_its_client_or_its_worker() {
+    let mut world = World::new(2, 1 << 16, &[]);
+    let client = world.open();
+    world.say(client, &command(&[b"SET", b"k", &[b'x'; 200_000]]));
+    let get = command(&[b"GET", b"k"]);
+    for ends_with_client in [true, false] {
+        let client = world.open();
+        world.core.input(client, &get.repeat(500));
+        read_nothing(&mut world, 500);
+        assert!(world.core.get(client).unwrap().recall.is_some());
+        if ends_with_client {
+            world.core.close_now(client);
+            world.settle();
+            assert_eq!(world.closed, [client]);
+            continue;
+        }
+        world.core.lanes.set_down(0, true);
+        world.core.lanes.set_down(1, true);
+        world.settle();
+        let reply = &world.received[&client];
+        let mut rest = &reply[..];
+        while rest.starts_with(b"$200000\r\n") {
+            rest = &rest[200_011..];
+        }
+        let errors = String::from_utf8_lossy(rest).into_owned();
+        assert!(errors.lines().count() > 400, "{errors}");
+        assert!(errors.lines().all(|line| line.starts_with('-')), "{errors}");
+    }
 }
 
 #[test]

@@ -51,6 +51,8 @@ pub(super) struct ModelWorker {
     /// Connection, generation and next number of the last frame, if it is not published yet.
     last: Option<(u32, u32, u32)>,
     spans: Vec<(u32, u32)>,
+    /// Requests that were called back.
+    pub(super) returned: usize,
 }
 
 impl ModelWorker {
@@ -72,6 +74,12 @@ impl ModelWorker {
             match header.kind {
                 RequestKind::Request => self.execute(&header, body),
                 RequestKind::RequestPart => self.assemble(&header, body),
+                RequestKind::Recalled => {
+                    self.waiting.push(frame(ReplyKind::Returned, &header, b""));
+                    self.flush();
+                    self.last = None;
+                    self.returned += 1;
+                }
                 RequestKind::Cancel | RequestKind::Unblock => {}
                 RequestKind::Resume | RequestKind::Parked | RequestKind::Ping => {}
             }
@@ -386,6 +394,7 @@ impl World {
                 waiting: Vec::new(),
                 last: None,
                 spans: Vec::new(),
+                returned: 0,
             });
         }
         Self {

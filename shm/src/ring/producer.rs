@@ -173,6 +173,40 @@ impl RingProducer {
         self.limit - self.memory.capacity
     }
 
+    /// What was written and has not been released, after a look at the consumer's head, and the
+    /// position of its first byte. The consumer may set bits there meanwhile
+    /// ([`super::RingConsumer::mark`]).
+    pub fn unreleased(&mut self) -> (u64, &[u8]) {
+        self.refresh();
+        let position = self.consumed();
+        let offset = (position & self.mask) as usize;
+        let len = (self.tail - position) as usize;
+        // SAFETY: S1, S2: the offset is below the capacity, `len` is at most the capacity (P1) and
+        // the data is mapped twice, so the range lies inside. S4: the producer wrote it, and writes
+        // no more into it while `self` is borrowed.
+        let bytes = unsafe {
+            let start = self.memory.data.as_ptr().add(offset);
+            std::slice::from_raw_parts(start, len)
+        };
+        (position, bytes)
+    }
+
+    /// Writes another byte over one at `position` that has not been released. The consumer may have
+    /// read the old one, and reads it or the new one; if it reads the new one, it reads those of
+    /// later positions that were written over earlier as well. Without effect elsewhere.
+    pub fn rewrite(&mut self, position: u64, byte: u8) {
+        if !(self.consumed()..self.tail).contains(&position) {
+            return;
+        }
+        let offset = (position & self.mask) as usize;
+        fence(Ordering::Release); // behind what was written over before
+        // SAFETY: S1, S2: the offset is below the capacity. A byte is written as a whole, and the
+        // consumer copes with either.
+        unsafe {
+            self.memory.data.as_ptr().add(offset).write_volatile(byte);
+        }
+    }
+
     /// Asks the consumer to ring when it has released something. Afterwards look at
     /// [`RingProducer::free`] once more: the space may just have come. Whenever rung, try again
     /// and, if it is still not enough, ask again.

@@ -398,6 +398,7 @@ impl Link {
                 RequestKind::Ping => runner.notify(&frame.header, ReplyKind::Pong),
                 RequestKind::Cancel => runner.cancel(&frame.header),
                 RequestKind::Unblock => runner.unblock(&frame.header),
+                RequestKind::Recalled => runner.give_back(&frame.header),
                 RequestKind::Resume | RequestKind::Parked => Ran::Done, // only on the side ring
             };
             if let Ran::Held { wrote } = ran {

@@ -30,6 +30,8 @@ mod core;
 mod link;
 mod links;
 mod parked;
+#[cfg(test)]
+mod recall_tests;
 mod replies;
 mod requests;
 mod resume;

@@ -332,6 +332,15 @@ impl Runner<'_> {
         Ran::Done
     }
 
+    /// The gateway wants a command back, for later.
+    #[cold]
+    pub(super) fn give_back(&mut self, request: &RequestHeader) -> Ran {
+        if request.flags & flags::EXECUTED != 0 {
+            return self.refuse(request, &CommandError::OutcomeUnknown);
+        }
+        self.notify(request, ReplyKind::Returned)
+    }
+
     /// Takes a part of a request; the last one runs the whole.
     pub(super) fn assemble(
         &mut self,

@@ -30,37 +30,37 @@ const LINK: u32 = 3;
 const GENERATION: u64 = 5;
 
 /// Everything of a system that outlives a worker, and the gateway's side of the link.
-struct World {
+pub(super) struct World {
     link: LinkSegment,
     journal: OwnedFd,
     party: OwnedFd,
     gateway: Party,
-    requests: RingProducer,
+    pub(super) requests: RingProducer,
     replies: RingConsumer,
     arena: Mapping,
     sequence: u32,
 }
 
 /// What a worker process holds.
-struct Worker {
+pub(super) struct Worker {
     core: Core,
     link: Link,
 }
 
 /// A reply frame as the gateway sees it.
 #[derive(Debug, PartialEq, Eq)]
-struct Frame {
-    kind: ReplyKind,
+pub(super) struct Frame {
+    pub(super) kind: ReplyKind,
     is_more: bool,
     connection: u32,
     part: u16,
-    sequence: u32,
+    pub(super) sequence: u32,
     count: u32,
-    bytes: String,
+    pub(super) bytes: String,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let link = LinkSegment::create("link", RING_BYTES, FINGERPRINT).unwrap();
         let (requests, replies) = link.try_clone().unwrap().requester().unwrap();
         let journal = Journal::create("journal", LOG_BYTES_DEFAULT, FINGERPRINT).unwrap();
@@ -79,7 +79,7 @@ impl World {
     }
 
     /// A worker over what is there: the first one, or a successor.
-    fn start(&self) -> Worker {
+    pub(super) fn start(&self) -> Worker {
         self.arena.enter();
         let mut keyspace = Keyspace::attach().unwrap_or_else(|_| Keyspace::create(16, 1));
         let journal = Journal::open(self.journal.try_clone().unwrap(), FINGERPRINT).unwrap();
@@ -157,7 +157,7 @@ impl World {
         true
     }
 
-    fn send(&mut self, connection: u32, text: &str) -> u32 {
+    pub(super) fn send(&mut self, connection: u32, text: &str) -> u32 {
         let words: Vec<&str> = text.split(' ').collect();
         let header = self.header(connection, &words);
         let frame = self.frame(header, &words);
@@ -186,7 +186,7 @@ impl World {
     }
 
     /// All reply frames that are visible.
-    fn receive(&mut self) -> Vec<Frame> {
+    pub(super) fn receive(&mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
         self.replies.refresh().unwrap();
         let mut found = ReplyFrames::new(self.replies.readable());
@@ -209,7 +209,7 @@ impl World {
     }
 
     /// Sends one command to a worker that has nothing else to do and returns its reply.
-    fn ask(&mut self, worker: &mut Worker, text: &str) -> String {
+    pub(super) fn ask(&mut self, worker: &mut Worker, text: &str) -> String {
         let sequence = self.send(1, text);
         worker.serve();
         let frames = self.receive();
@@ -220,7 +220,7 @@ impl World {
 }
 
 impl Worker {
-    fn serve(&mut self) -> Turn {
+    pub(super) fn serve(&mut self) -> Turn {
         self.link.serve(&mut self.core).unwrap()
     }
 }

@@ -31,8 +31,8 @@ pub use reply::{
     ReplyHeader, ReplyKind, ReplyRun, begin_more, complete_reply, reply_flags,
 };
 pub use request::{
-    PARKED_PREFIX_BYTES, REQUEST_FLAGS_OFFSET, REQUEST_HEADER_BYTES, RequestHeader, RequestKind,
-    flags, request_len, write_request,
+    PARKED_PREFIX_BYTES, REQUEST_FLAGS_OFFSET, REQUEST_HEADER_BYTES, REQUEST_KIND_OFFSET,
+    RequestHeader, RequestKind, flags, request_len, write_request,
 };
 
 use std::fmt;

@@ -58,6 +58,9 @@ pub enum ReplyKind {
     /// Whole replies of the connection of the frame before, behind a gap in its sequence. Readers see
     /// it as a `Reply`.
     More = 8,
+    /// No reply: the request that this frame names was called back and has not been executed
+    /// (`RequestKind::Recalled`).
+    Returned = 9,
 }
 
 /// Bits of [`ReplyHeader::flags`].
@@ -83,6 +86,7 @@ impl ReplyKind {
             6 => Some(Self::Resume),
             7 => Some(Self::Slow),
             8 => Some(Self::More),
+            9 => Some(Self::Returned),
             _ => None,
         }
     }

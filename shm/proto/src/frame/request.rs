@@ -25,6 +25,9 @@ use crate::bytes::copy;
 /// Bytes of a request header.
 pub const REQUEST_HEADER_BYTES: usize = 32;
 
+/// Where [`RequestHeader::kind`] stands in a frame.
+pub const REQUEST_KIND_OFFSET: usize = 4;
+
 /// Where [`RequestHeader::flags`] stands in a frame.
 pub const REQUEST_FLAGS_OFFSET: usize = 5;
 
@@ -66,6 +69,10 @@ pub enum RequestKind {
     /// time were over (`part` 0) or with an error (`part` 1), unless it has been answered. No reply
     /// of its own.
     Unblock = 7,
+    /// A `Request` that its sender calls back: never sent, but written over the kind of one that is
+    /// in the ring. It is not executed but answered with `ReplyKind::Returned`, unless it has been
+    /// executed already. If one command of a connection is called back, so is each behind it.
+    Recalled = 8,
 }
 
 impl RequestKind {
@@ -81,6 +88,7 @@ impl RequestKind {
             5 => Some(Self::Parked),
             6 => Some(Self::Cancel),
             7 => Some(Self::Unblock),
+            8 => Some(Self::Recalled),
             _ => None,
         }
     }
