@@ -10,9 +10,11 @@
 //!
 //! Rules, per window
 //!   - apart, and together below `ROOM_FOR_ALL` of a core for some windows: share the idlest core;
-//!   - sharing, and the core is full while others are idle: part;
+//!   - sharing, and they fill the core while others are idle: part;
+//!   - sharing, and somebody else fills the core while others are idle: move to the idlest one;
 //!   - sharing, and they wait longer than they keep each other waiting: somebody else wants this
-//!     core. Part, and try again only after twice the patience.
+//!     core and there is no better one. Part, and try again only after twice the patience, or when
+//!     the others leave a whole core again.
 //!
 //! Not here: reading the figures and moving threads (`sharing`).
 
@@ -22,7 +24,10 @@ const ROOM_FOR_ALL: f64 = 0.7;
 const FULL: f64 = 0.92;
 /// Cores' worth of idle time elsewhere that makes parting worth it.
 const IDLE_ELSEWHERE: f64 = 0.4;
-/// Waiting beyond what they do to each other, in cores' worth: the core has other users.
+/// Idle time of the shared core below which nobody finds room there.
+const NO_ROOM: f64 = 0.05;
+/// Use by others, or waiting beyond what they do to each other, in cores' worth: the core has other
+/// users.
 const CROWDED: f64 = 0.2;
 /// Windows of little load before they share.
 const PATIENCE: u32 = 2;
@@ -38,14 +43,28 @@ pub struct Window {
     pub ran: f64,
     /// They were ready to run and had no core.
     pub waited: f64,
+    /// Idle time of the core that they share; 0 while they share none.
+    pub idle_here: f64,
     /// Idle time of the allowed cores that they do not share.
     pub idle_elsewhere: f64,
+}
+
+impl Window {
+    /// What all others used would fit on one core less than there are.
+    fn has_a_free_core(&self) -> bool {
+        self.ran + self.idle_here + self.idle_elsewhere >= 1.0
+    }
+
+    /// Others fill the shared core.
+    fn is_taken(&self) -> bool {
+        self.idle_here < NO_ROOM && 1.0 - self.idle_here - self.ran > CROWDED
+    }
 }
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// All onto one core.
+    /// All onto the idlest core.
     Share,
     /// Wherever the kernel wants.
     Part,
@@ -78,7 +97,12 @@ impl Placement {
         }
         let calm = window.ran < ROOM_FOR_ALL;
         self.calm = if calm { self.calm + 1 } else { 0 };
-        if self.calm < self.patience {
+        let patience = if window.has_a_free_core() {
+            PATIENCE
+        } else {
+            self.patience
+        };
+        if self.calm < patience {
             return None;
         }
         self.shares = true;
@@ -87,8 +111,13 @@ impl Placement {
     }
 
     fn still_together(&mut self, window: Window) -> Option<Move> {
+        let idle_elsewhere = window.idle_elsewhere > IDLE_ELSEWHERE;
+        let full = window.ran > FULL && idle_elsewhere;
+        if idle_elsewhere && window.is_taken() {
+            self.calm = 0;
+            return Some(Move::Share);
+        }
         let crowded = window.waited > window.ran + CROWDED;
-        let full = window.ran > FULL && window.idle_elsewhere > IDLE_ELSEWHERE;
         if crowded || full {
             if crowded {
                 self.patience = (self.patience * 2).min(PATIENCE_MAX);
@@ -113,6 +142,7 @@ mod tests {
     const CALM: Window = Window {
         ran: 0.3,
         waited: 0.1,
+        idle_here: 0.7,
         idle_elsewhere: 0.8,
     };
 
@@ -127,7 +157,11 @@ mod tests {
     fn little_load_shares_a_core_and_much_load_parts() {
         let mut placement = sharing();
         assert_eq!(placement.window(CALM), None);
-        let full = Window { ran: 0.97, ..CALM };
+        let full = Window {
+            ran: 0.97,
+            idle_here: 0.0,
+            ..CALM
+        };
         assert_eq!(placement.window(full), Some(Move::Part));
         let much = Window { ran: 1.4, ..CALM };
         for _ in 0..100 {
@@ -143,6 +177,7 @@ mod tests {
         let full = Window {
             ran: 0.97,
             waited: 0.6,
+            idle_here: 0.0,
             idle_elsewhere: 0.1,
         };
         for _ in 0..100 {
@@ -151,22 +186,46 @@ mod tests {
     }
 
     #[test]
+    fn a_core_that_others_fill_is_left_for_an_idle_one() {
+        let mut placement = sharing();
+        let taken = Window {
+            ran: 0.45,
+            waited: 0.5,
+            idle_here: 0.0,
+            idle_elsewhere: 0.9,
+        };
+        assert_eq!(placement.window(taken), Some(Move::Share));
+        assert_eq!(placement.window(CALM), None);
+        assert_eq!(placement.window(taken), Some(Move::Share));
+    }
+
+    #[test]
     fn a_crowded_core_is_left_with_growing_patience() {
         let mut placement = sharing();
         let crowded = Window {
+            ran: 0.3,
             waited: 0.9,
-            ..CALM
+            idle_here: 0.0,
+            idle_elsewhere: 0.2,
+        };
+        let tight = Window {
+            waited: 0.1,
+            ..crowded
         };
         let mut waits = Vec::new();
         for _ in 0..9 {
             assert_eq!(placement.window(crowded), Some(Move::Part));
             let mut count = 1;
-            while placement.window(CALM).is_none() {
+            while placement.window(tight).is_none() {
                 count += 1;
             }
             waits.push(count);
         }
         assert_eq!(waits, [4, 8, 16, 32, 64, 128, 128, 128, 128]);
+        // Whoever crowded them has gone.
+        assert_eq!(placement.window(crowded), Some(Move::Part));
+        assert_eq!(placement.window(CALM), None);
+        assert_eq!(placement.window(CALM), Some(Move::Share));
         for _ in 0..UNDISTURBED {
             assert_eq!(placement.window(CALM), None);
         }

@@ -83,11 +83,16 @@ impl Sharing {
                 (*core, (self.tick * ticks).as_secs_f64() / seconds)
             })
             .collect();
-        let elsewhere = idle.iter().filter(|(core, _)| Some(*core) != self.core);
+        let idle_where = |here: bool| {
+            let cores = idle.iter();
+            let cores = cores.filter(|(core, _)| here == (Some(*core) == self.core));
+            cores.map(|(_, idle)| idle).sum()
+        };
         let window = Window {
             ran: nanos(now.ran, before.ran),
             waited: nanos(now.waited, before.waited),
-            idle_elsewhere: elsewhere.map(|(_, idle)| idle).sum(),
+            idle_here: idle_where(true),
+            idle_elsewhere: idle_where(false),
         };
         match self.placement.window(window) {
             Some(Move::Share) => {

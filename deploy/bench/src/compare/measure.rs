@@ -23,7 +23,12 @@ use crate::server::Server;
 use crate::throughput::{Fill, fill};
 use crate::workload::{Command, Mix, Shape};
 
-/// Longest unmeasured time at the start of each run; a quarter of the measured time if that is less.
+/// Longest unmeasured time at the start of a run at a fixed rate; half of the measured time if that is
+/// less.
+const OPEN_WARM_UP_MAX: Duration = Duration::from_secs(1);
+
+/// Longest unmeasured time at the start of each closed run; a quarter of the measured time if that is
+/// less.
 const WARM_UP_MAX: Duration = Duration::from_millis(500);
 
 /// Commands of a work with a fixed count, per second of the duration that was asked for.
@@ -218,7 +223,8 @@ impl Measure<'_> {
             connections,
             pipeline: 1,
             threads: 1,
-            warm_up: warm_up(duration),
+            // Long enough for a server that arranges itself by load.
+            warm_up: OPEN_WARM_UP_MAX.min(duration / 2),
             duration,
             spin: self.settings.spin,
             seed: self.settings.seed,
