@@ -134,17 +134,24 @@ impl Driver {
             self.tick_at = self.core.now.millis + limits::TICK_MILLIS;
             is_every = true;
         }
-        let mut busy = self.core.collect_replies(&self.party, is_every);
-        busy |= self.accept();
+        let mut replies = self.core.collect_replies(&self.party, is_every);
+        let mut busy = self.accept();
+        let is_short = self.ready.len() <= limits::SHORT_TURN;
         busy |= self.read_ready();
         self.core.run_resumed();
         busy |= self.core.serve_lanes();
         self.core.lanes.flush();
-        busy |= self.core.collect_replies(&self.party, false);
+        replies |= self.core.collect_replies(&self.party, false);
         self.write_dirty();
         self.close_closing();
         self.core.publish_tally();
         self.ready.append(&mut self.core.readable);
+        // After replies more of them are likely, and so are sockets that have become ready: worth a
+        // look without saying that we sleep. Not with little load, when it only costs that look.
+        busy |= replies && !is_short;
+        if replies && is_short {
+            self.core.lanes.flush();
+        }
         busy || !self.core.runnable.is_empty() || !self.ready.is_empty()
     }
 

@@ -46,6 +46,9 @@ pub(crate) const FLUSH_LANES: u32 = 4;
 /// Sockets read in one turn before replies are looked at: bounds the time in which nothing is sent.
 pub(crate) const READS_PER_TURN: usize = 256;
 
+/// A turn with at most so many ready sockets is followed by sleep if nothing is left to do.
+pub(crate) const SHORT_TURN: usize = 2;
+
 /// Connections accepted per listener and turn: a storm must not keep others from being served.
 pub(crate) const ACCEPTS_PER_TURN: usize = 64;
 
