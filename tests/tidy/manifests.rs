@@ -14,6 +14,10 @@ fn manifests() -> Vec<(String, String)> {
 fn there_is_one_executable() {
     let mut count = 0;
     for (file, text) in manifests() {
+        // A workspace of its own is out of reach of `cargo run` at the root.
+        if file != "Cargo.toml" && text.contains("[workspace]") {
+            continue;
+        }
         count += text.lines().filter(|line| line.trim() == "[[bin]]").count();
         let folder = std::path::Path::new(&file)
             .parent()

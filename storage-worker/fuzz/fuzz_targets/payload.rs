@@ -28,7 +28,11 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((choice, value)) = bytes.split_first() else {
         return;
     };
-    let dialect = if choice & 1 == 0 { Dialect::Redis } else { Dialect::Valkey };
+    let dialect = if choice & 1 == 0 {
+        Dialect::Redis
+    } else {
+        Dialect::Valkey
+    };
     WORLD.with_borrow_mut(|world| {
         let before = Arena.used_bytes();
         world.try_out(value, dialect, usize::from(choice >> 1 & 1));
