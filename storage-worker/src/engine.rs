@@ -39,6 +39,8 @@ impl Traits {
     const MAY_BE_SLOW: u8 = 16;
     /// It may stand in the slow log.
     const IS_LOGGED: u8 = 32;
+    /// The loop runs it.
+    const BY_LOOP: u8 = 64;
 }
 
 /// Indexed by `StorageCommand`.
@@ -58,6 +60,9 @@ const fn traits() -> [Traits; StorageCommand::COUNT] {
         }
         if spec.flags.has(flag::BLOCKING) {
             bits |= Traits::BLOCKS;
+        }
+        if spec.flags.has(flag::BY_LOOP) {
+            bits |= Traits::BY_LOOP;
         }
         // SET is not marked as fast, but all that it does is a copy of what has arrived.
         let is_fast = spec.flags.has(flag::FAST) || command == StorageCommand::Set as usize;
@@ -132,7 +137,13 @@ impl Engine {
     /// Whether the command neither changes data nor waits.
     #[inline]
     pub fn only_reads(command: StorageCommand) -> bool {
-        TRAITS[command as usize].0 & (Traits::WRITES | Traits::BLOCKS) == 0
+        TRAITS[command as usize].0 & (Traits::WRITES | Traits::BLOCKS | Traits::BY_LOOP) == 0
+    }
+
+    /// Whether the loop runs the command, not a handler.
+    #[inline]
+    pub fn is_by_loop(command: StorageCommand) -> bool {
+        TRAITS[command as usize].0 & Traits::BY_LOOP != 0
     }
 
     /// Whether the command is refused when memory is short.

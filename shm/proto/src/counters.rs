@@ -97,6 +97,8 @@ counters! {
         WaitedKeys,
         /// Keys whose end somebody waits for. A level.
         WaitedKeysWithoutKey,
+        /// Keys that clients watch.
+        WatchedKeys,
     }
 }
 
@@ -133,6 +135,8 @@ counters! {
         InvalidObject,
         /// UNBLOCKED.
         Unblocked,
+        /// EXECABORT.
+        ExecAborted,
     }
 }
 
@@ -149,6 +153,7 @@ impl ErrorCounter {
             Self::BusyKey => "BUSYKEY",
             Self::InvalidObject => "INVALIDOBJ",
             Self::Unblocked => "UNBLOCKED",
+            Self::ExecAborted => "EXECABORT",
         }
     }
 
@@ -224,6 +229,8 @@ counters! {
         AuthFailures,
         /// Connections waiting for a blocking command. A level.
         BlockedClients,
+        /// Clients that watch keys now.
+        WatchingClients,
         /// Times the thread had to ring somebody's doorbell.
         Rings,
         /// Times the thread went to sleep.

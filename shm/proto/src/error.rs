@@ -53,6 +53,8 @@ macro_rules! fixed_errors {
             ExactlyOne { words: &'static str, name: &'static str },
             /// Part of the system that answers for the command is gone; `what` names it.
             Unavailable { what: &'static str },
+            /// `name` inside MULTI, where it is refused; Redis answers in its own way to each of these.
+            NotInMulti { name: &'static str },
             /// A whole line made by its owner, first word included.
             Line(Box<[u8]>),
         }
@@ -235,6 +237,10 @@ fixed_errors! {
     TimeoutNegative = "ERR timeout is negative";
     TimeoutNotFloat = "ERR timeout is not a float or out of range";
     TimeoutOutOfRange = "ERR timeout is out of range";
+    NotInTransaction = "ERR Command not allowed inside a transaction";
+    ExecWithoutMulti = "ERR EXEC without MULTI";
+    DiscardWithoutMulti = "ERR DISCARD without MULTI";
+    ExecAborted = "EXECABORT Transaction discarded because of previous errors.";
     Unblocked = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
     UnblockReason = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR";
     MaxClients = "ERR max number of clients reached";
@@ -282,6 +288,17 @@ impl CommandError {
             name,
             subcommand: printed(subcommand, UNKNOWN_COMMAND_BYTES_MAX).into(),
         }
+    }
+
+    /// EXEC itself was refused because of this error.
+    #[must_use]
+    pub fn aborting_exec(&self) -> Self {
+        let line = self.to_line();
+        // As the reference prints it: of its own errors only those without a code have one put in front.
+        let line = line.strip_prefix(b"ERR ").unwrap_or(&line);
+        let mut text = b"EXECABORT Transaction discarded because of: ".to_vec();
+        text.extend_from_slice(line);
+        Self::Line(text.into())
     }
 
     /// Appends the error as RESP: `-`, the line, CRLF.
@@ -356,6 +373,11 @@ impl CommandError {
                     b"' command",
                 ]);
             }
+            Self::NotInMulti { name } => parts(&[
+                b"ERR Command '",
+                name.as_bytes(),
+                b"' not allowed inside a transaction",
+            ]),
             Self::NoInputKey { name } => parts(&[
                 b"ERR at least 1 input key is needed for '",
                 name.as_bytes(),

@@ -108,6 +108,11 @@ pub(super) fn with_length(len: usize) -> usize {
     }
 }
 
+/// _UNIT, _WATCH and others that the loop runs: here they come only by mistake.
+pub(crate) fn by_loop(_: &mut Context<'_>, _: Args<'_>) -> CommandResult {
+    Err(CommandError::Internal)
+}
+
 /// _EXPORT key
 pub(crate) fn export(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let key = ctx.first_key(args);

@@ -9,6 +9,7 @@ use super::replies::ReplyPosition;
 use super::requests::Ahead;
 use super::tally::Tally;
 use super::waiters::Waiters;
+use super::watching::Watching;
 use crate::blocking::Signal;
 use crate::engine::Engine;
 use crate::random::Random;
@@ -74,8 +75,12 @@ pub(crate) struct Core {
     /// Bits of `started` for the next lines.
     started: u32,
     pub(crate) evictions_failed: u64,
+    /// The reply of a command inside another one; scratch memory.
+    pub(crate) inner_reply: Vec<u8>,
     /// Those who wait.
     pub(crate) waiters: Waiters,
+    /// Those who watch keys.
+    pub(crate) watching: Watching,
     /// Signals for somebody who could not be served, because there was no room for the reply.
     pub(crate) deferred: Vec<Signal>,
     /// Commands that waited at a predecessor and have been sent again, not looked at yet.
@@ -114,7 +119,9 @@ impl Core {
             is_precise: false,
             started: 0,
             evictions_failed: 0,
+            inner_reply: Vec::new(),
             waiters: Waiters::default(),
+            watching: Watching::default(),
             deferred: Vec::new(),
             arrived: Vec::new(),
             deadly: None,
@@ -319,6 +326,15 @@ impl Core {
         set(
             WorkerCounter::WaitedKeysWithoutKey,
             self.waiters.keys_without_key(),
+        );
+    }
+
+    /// Call it after any change of who watches what.
+    pub(crate) fn note_watchers(&self) {
+        let page = self.party.counters();
+        page.set(
+            WorkerCounter::WatchedKeys.place(),
+            self.watching.keys() as u64,
         );
     }
 

@@ -38,6 +38,8 @@ impl Links {
     pub(super) fn remove(&mut self, core: &mut Core, link: u32) {
         self.0.retain(|served| served.link.id() != link);
         core.waiters.remove_link(link);
+        core.watching.remove_link(link);
+        core.note_watchers();
         core.note_waiters();
     }
 

@@ -27,6 +27,7 @@ mod bracket;
 mod clock;
 mod control;
 mod core;
+mod inside;
 mod link;
 mod links;
 mod parked;
@@ -40,10 +41,12 @@ mod start;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod unit;
 mod waiters;
 #[cfg(test)]
 mod waiting_tests;
 mod wake;
+mod watching;
 
 pub(crate) use start::start;
 

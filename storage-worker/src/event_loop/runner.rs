@@ -82,6 +82,9 @@ impl Runner<'_> {
         if self.core.is_uncommitted {
             self.core.commit(self.place, self.replies.position()); // D2
         }
+        if Engine::is_by_loop(command) {
+            return self.run_by_loop(request, command, body);
+        }
         let writes = Engine::writes(command);
         let Some(executed) = self.execute_bracketed(request, command, body, hash) else {
             let ran = self.refuse(request, &CommandError::OutOfMemory);
@@ -139,11 +142,15 @@ impl Runner<'_> {
         if !Engine::writes(command) {
             return Some(self.execute(request, command, body, hash));
         }
+        let changes = self.core.engine.effects.changes;
         self.core.bracket.begin(request.database, request.slot);
         let has_room = self.core.make_room() || !Engine::denies_oom(command);
         let executed = has_room.then(|| self.execute(request, command, body, hash));
         self.core.bracket.end();
         self.core.note_change(request.database);
+        if !self.core.watching.is_empty() && executed.is_some_and(|it| it.error.is_none()) {
+            self.core.note_watched(request, command, body, changes);
+        }
         executed
     }
 
@@ -177,6 +184,9 @@ impl Runner<'_> {
             let ticket = parked.ticket;
             self.core.unpark(ticket);
         }
+        let client = self.client(header);
+        self.core.watching.remove(client);
+        self.core.note_watchers();
         Ran::Done
     }
 
@@ -232,7 +242,7 @@ impl Runner<'_> {
 
     /// A commit line behind this frame.
     #[inline]
-    fn commit_behind(&mut self) {
+    pub(super) fn commit_behind(&mut self) {
         let request_position = self.place.request_position + self.len;
         let behind = Place {
             request_position,
@@ -287,7 +297,7 @@ impl Runner<'_> {
 
     /// Lets the gateway know that a command was slow.
     #[cold]
-    fn tell_slow(
+    pub(super) fn tell_slow(
         &mut self,
         request: &RequestHeader,
         command: StorageCommand,
@@ -310,7 +320,16 @@ impl Runner<'_> {
 
     /// Answers with an error without running anything.
     #[cold]
-    fn refuse(&mut self, request: &RequestHeader, error: &CommandError) -> Ran {
+    pub(super) fn refuse(&mut self, request: &RequestHeader, error: &CommandError) -> Ran {
+        self.answer(request, |reply| reply.error(error))
+    }
+
+    /// Answers without running a handler.
+    pub(super) fn answer(
+        &mut self,
+        request: &RequestHeader,
+        write: impl FnOnce(&mut ReplyWriter<'_>),
+    ) -> Ran {
         self.core.is_uncommitted = true;
         if request.flags & flags::DISCARD != 0 {
             return Ran::Done;
@@ -318,7 +337,7 @@ impl Runner<'_> {
         let mut reply = self
             .replies
             .writer(request, request.flags & flags::RESP3 != 0);
-        reply.error(error);
+        write(&mut reply);
         let (len, is_spilled) = (reply.len(), reply.is_spilled());
         match self.replies.finish(len, is_spilled) {
             Placed::InRing => Ran::Done,

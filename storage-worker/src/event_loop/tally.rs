@@ -58,6 +58,12 @@ impl Tally {
         }
     }
 
+    /// Counts an error of no command.
+    pub(crate) fn count_error(&mut self, error: ErrorCounter) {
+        self.errors[error as usize] += 1;
+        self.any_errors = true;
+    }
+
     /// Writes the batch, which took `elapsed`, to the page and begins a new one.
     pub(crate) fn flush(&mut self, page: Counters<'_>, elapsed: Duration) {
         if self.total == 0 {

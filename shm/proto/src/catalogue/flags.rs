@@ -52,6 +52,12 @@ pub mod flag {
     pub const CONTAINER: u32 = 1 << 26;
     /// Ours: the log records something else than the command as received.
     pub const REWRITES: u32 = 1 << 27;
+    /// Ours: inside MULTI it is neither queued nor allowed, as in Valkey.
+    pub const REFUSED_IN_MULTI: u32 = 1 << 28;
+    /// Ours: inside MULTI it runs at once (`EXEC`, `RESET`).
+    pub const AT_ONCE_IN_MULTI: u32 = 1 << 29;
+    /// Ours: run by the loop of the storage worker itself, which knows clients and brackets (`_unit`).
+    pub const BY_LOOP: u32 = 1 << 30;
 
     /// Names of the flags that clients see, in the order in which they are listed.
     pub const NAMES: &[(u32, &str)] = &[

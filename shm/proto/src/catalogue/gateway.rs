@@ -3,6 +3,7 @@
 
 use super::arguments::*;
 use super::command_table;
+use super::flags::access::RO;
 use super::flags::category;
 use super::flags::flag::*;
 use super::keys::*;
@@ -61,7 +62,7 @@ macro_rules! gateway_commands {
             docs(Connection, "3.0.0", "O(1)", CLIENT_PAUSE).history(&[("6.2.0", "`WRITE` and `ALL`.")]))
             => client::pause;
         /// Switches replies off and on.
-        ClientReply    ("client|reply", 3, NOSCRIPT | LOADING | STALE, none(), Gateway,
+        ClientReply    ("client|reply", 3, NOSCRIPT | LOADING | STALE | REFUSED_IN_MULTI, none(), Gateway,
             docs(Connection, "3.2.0", "O(1)", &[one_of("action", &[word("ON"), word("OFF"), word("SKIP")])]))
             => client::reply;
         /// Records name or version of the client library.
@@ -97,7 +98,7 @@ macro_rules! gateway_commands {
                 .tips(&["request_policy:all_shards", "response_policy:all_succeeded"]))
             => connection::ping;
         /// Closes the connection.
-        Quit           ("quit", -1, NOSCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY, none(), Gateway,
+        Quit           ("quit", -1, NOSCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY | AT_ONCE_IN_MULTI, none(), Gateway,
             docs(Connection, "1.0.0", "O(1)", NONE).deprecated("7.2.0", "closing the socket"))
             => connection::quit;
         /// Allows reads from a replica; without replicas it changes nothing.
@@ -109,13 +110,35 @@ macro_rules! gateway_commands {
             docs(Cluster, "3.0.0", "O(1)", NONE).categories(category::CONNECTION))
             => connection::readwrite;
         /// Puts the connection back into the state of a new one.
-        Reset          ("reset", 1, NOSCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY, none(), Gateway,
+        Reset          ("reset", 1, NOSCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY | AT_ONCE_IN_MULTI, none(), Gateway,
             docs(Connection, "6.2.0", "O(1)", NONE))
             => connection::reset;
         /// Chooses the database.
         Select         ("select", 2, LOADING | STALE | FAST, none(), Gateway,
             docs(Connection, "1.0.0", "O(1)", &[int("index")]))
             => connection::select;
+
+        // --- transactions
+        /// Forgets the queued commands and the watched keys.
+        Discard        ("discard", 1, NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY | AT_ONCE_IN_MULTI, none(), Gateway,
+            docs(Transactions, "2.0.0", "O(N) with N the number of queued commands", NONE))
+            => transaction::discard;
+        /// Runs the queued commands as one.
+        Exec           ("exec", 1, NOSCRIPT | LOADING | STALE | SKIP_SLOWLOG | AT_ONCE_IN_MULTI, none(), Gateway,
+            docs(Transactions, "1.2.0", "That of the queued commands", NONE))
+            => transaction::exec;
+        /// Begins to queue commands.
+        Multi          ("multi", 1, NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY | REFUSED_IN_MULTI, none(), Gateway,
+            docs(Transactions, "1.2.0", "O(1)", NONE))
+            => transaction::multi;
+        /// Forgets the watched keys.
+        Unwatch        ("unwatch", 1, NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY, none(), Gateway,
+            docs(Transactions, "2.2.0", "O(1)", NONE))
+            => transaction::unwatch;
+        /// Lets EXEC do nothing if one of these keys has been changed until then.
+        Watch          ("watch", -2, NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY | REFUSED_IN_MULTI, all(RO), Gateway,
+            docs(Transactions, "2.2.0", "O(N) with N the number of keys", KEYS))
+            => transaction::watch;
 
         // --- about commands
         /// Describes all commands.

@@ -24,6 +24,7 @@
 mod args;
 mod reply;
 mod request;
+mod unit;
 
 pub use args::Args;
 pub use reply::{
@@ -34,6 +35,8 @@ pub use request::{
     PARKED_PREFIX_BYTES, REQUEST_FLAGS_OFFSET, REQUEST_HEADER_BYTES, REQUEST_KIND_OFFSET,
     RequestHeader, RequestKind, flags, request_len, write_request,
 };
+
+pub use unit::{READY, UNIT_ITEM_BYTES, UnitHead, UnitItem};
 
 use std::fmt;
 

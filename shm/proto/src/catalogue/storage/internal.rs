@@ -51,6 +51,22 @@ macro_rules! internal_rows {
         BitOpStore     ("_bitopstore", -4, WRITE | DENYOOM | INTERNAL, at(2, OW | UPDATE), Owner,
             docs(Bitmap, "1.0.0", "O(N) with N the length of the operands", NONE))
             => internal::bitop_store;
+        /// Several commands as one; see `frame::UnitItem`.
+        Unit           ("_unit", -2, WRITE | DENYOOM | INTERNAL | BY_LOOP | SKIP_SLOWLOG, none(), Owner,
+            docs(Transactions, "1.0.0", "That of the commands", NONE))
+            => internal::by_loop;
+        /// The same for commands that only read.
+        UnitOfReads    ("_unitofreads", -2, READONLY | INTERNAL | BY_LOOP | SKIP_SLOWLOG, none(), Owner,
+            docs(Transactions, "1.0.0", "That of the commands", NONE))
+            => internal::by_loop;
+        /// Watches keys for the connection.
+        WatchKeys      ("_watch", -2, READONLY | INTERNAL | BY_LOOP | FAST, all(RO), Owner,
+            docs(Transactions, "1.0.0", "O(N) with N the number of keys", KEYS))
+            => internal::by_loop;
+        /// The connection watches nothing any more; replies with its argument.
+        UnwatchKeys    ("_unwatch", 2, READONLY | INTERNAL | BY_LOOP | FAST, none(), Owner,
+            docs(Transactions, "1.0.0", "O(N) with N the number of keys", NONE))
+            => internal::by_loop;
         /// LCS over two strings that came from other workers; they stand in the place of the keys.
         LcsOfStrings   ("_lcs", -3, READONLY | INTERNAL, none(), Owner,
             docs(String, "1.0.0", "O(N*M) with N and M the lengths of the strings", NONE))

@@ -1,0 +1,69 @@
+//! Commands inside another one: those of a transaction, those that a script calls.
+//!
+//! The outer one holds the bracket and has made room; its commands run one behind the other and nothing comes
+//! between them. Each is counted and timed like one that came alone. What they signal is kept: who waits for
+//! it is served behind the outer command. Nobody may wait in here, so what would is answered as if its time
+//! were over.
+//!
+//! Not here: brackets, room, commit lines (`runner`, `unit`), which commands there are.
+
+use super::core::Core;
+use super::watching::View;
+use crate::blocking::TimeoutReply;
+use crate::engine::{Engine, Executed};
+use proto::catalogue::StorageCommand;
+use proto::frame::{RequestHeader, flags};
+use proto::resp::reply::ReplyWriter;
+
+impl Core {
+    /// Runs one command and appends its reply to `out`. Its header says database, slot, number of
+    /// arguments, and in its flags how it replies; `body` is its arguments, packed as in a request.
+    pub(crate) fn execute_inside(
+        &mut self,
+        request: &RequestHeader,
+        command: StorageCommand,
+        body: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Executed {
+        let is_resp3 = request.flags & flags::RESP3 != 0;
+        let changes = self.engine.effects.changes;
+        let reply = ReplyWriter::to_vec(out, is_resp3);
+        let executed = self
+            .engine
+            .execute(request, command, body, None, self.now, reply);
+        if let Some(block) = self.engine.effects.waking.block.take() {
+            let mut reply = ReplyWriter::to_vec(out, is_resp3);
+            match block.on_timeout {
+                TimeoutReply::NullArray => reply.null_array(),
+                TimeoutReply::Null => reply.null(),
+            }
+        }
+        if Engine::writes(command) {
+            self.note_change(request.database);
+            if !self.watching.is_empty() && executed.error.is_none() {
+                self.note_watched(request, command, body, changes);
+            }
+        }
+        self.tally.count(command, executed.error);
+        executed
+    }
+
+    /// A command that writes has run while somebody watches keys; there were so many `changes` before it.
+    #[cold]
+    pub(crate) fn note_watched(
+        &mut self,
+        request: &RequestHeader,
+        command: StorageCommand,
+        body: &[u8],
+        changes: u64,
+    ) {
+        let has_changed = self.engine.effects.changes != changes;
+        let view = View {
+            keyspace: &self.engine.keyspace,
+            hash_seed: self.engine.hash_seed(),
+            now: self.now,
+        };
+        self.watching
+            .note(command, request, (body, has_changed), &view);
+    }
+}
