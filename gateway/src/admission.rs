@@ -6,14 +6,16 @@
 //!   arity       right number of arguments?                  error
 //!   password    given, if one is asked for?                 NOAUTH
 //!   draining    is the process about to end?                wait
+//!   MULTI       allowed in it? memory to queue it?          error
 //!   pause       CLIENT PAUSE?                               wait (Pause)
+//!   MULTI       one to be queued?                           QUEUED
 //!   ──> the gateway's own table, or the router
 //! ```
 //!
 //! The order of the errors is Redis'. Not here: memory limits and types (the worker checks them).
 
 use proto::CommandError;
-use proto::catalogue::{self, CommandRef, Lookup, Spec, flag};
+use proto::catalogue::{self, CommandRef, GatewayCommand, Lookup, Spec, flag};
 
 use crate::call::Call;
 use crate::commands;
@@ -54,7 +56,7 @@ impl Core {
     /// The same for a client that has to authenticate, has asked for silence, or must wait.
     #[cold]
     fn command_of_a_special_client(&mut self, call: &Call<'_>, spec: &'static Spec) -> Flow {
-        let paused = self.is_paused(spec);
+        let paused = self.is_paused(call.index, spec);
         let Some(connection) = self.get_mut(call.index) else {
             return Flow::Stop;
         };
@@ -62,17 +64,27 @@ impl Core {
         if !connection.facts.authenticated && !spec.flags.has(flag::NO_AUTH) {
             return self.refuse(call, spec, &CommandError::NoAuth);
         }
+        let in_multi = connection.facts.in_multi;
+        if in_multi && let Some(error) = self.refusal_in_multi(spec) {
+            return self.refuse(call, spec, &error);
+        }
+        let Some(connection) = self.get_mut(call.index) else {
+            return Flow::Stop;
+        };
         if paused {
             connection.wait = Wait::Pause;
             self.set_blocked(call.index, true);
             return Flow::Retry;
         }
         connection.facts.skip_this = std::mem::take(&mut connection.facts.skip_next);
-        self.tally.commands += 1;
-        let flow = self.dispatch(call, spec);
-        if flow == Flow::Retry {
-            self.tally.commands -= 1;
-        }
+        let is_queued = in_multi && !spec.flags.has(flag::AT_ONCE_IN_MULTI);
+        let flow = if is_queued {
+            self.queue(call, spec)
+        } else {
+            self.dispatch(call, spec)
+        };
+        // What is queued is counted when it runs.
+        self.tally.commands += u64::from(flow != Flow::Retry && !is_queued);
         if let Some(connection) = self.get_mut(call.index) {
             let skipped = std::mem::take(&mut connection.facts.skip_this);
             connection.facts.skip_next |= skipped && flow == Flow::Retry;
@@ -82,7 +94,7 @@ impl Core {
     }
 
     #[inline]
-    fn dispatch(&mut self, call: &Call<'_>, spec: &'static Spec) -> Flow {
+    pub(crate) fn dispatch(&mut self, call: &Call<'_>, spec: &'static Spec) -> Flow {
         match spec.command {
             CommandRef::Storage(command) => self.route(call, spec, command),
             CommandRef::Gateway(command) => {
@@ -106,9 +118,10 @@ impl Core {
     }
 
     /// Whether CLIENT PAUSE holds this command back.
-    fn is_paused(&self, spec: &Spec) -> bool {
+    fn is_paused(&self, index: u32, spec: &Spec) -> bool {
+        let writes = || spec.flags.has(flag::WRITE) || self.will_write(index, spec);
         self.pause
-            .is_some_and(|pause| !pause.writes_only || spec.flags.has(flag::WRITE))
+            .is_some_and(|pause| !pause.writes_only || writes())
     }
 
     /// Answers a command that will not run.
@@ -121,6 +134,10 @@ impl Core {
         }
         self.tally.rejected += 1;
         self.end_of_skip(call.index);
+        if matches!(spec.command, CommandRef::Gateway(GatewayCommand::Exec)) {
+            return self.abort(call.index, &error.aborting_exec());
+        }
+        self.break_transaction(call.index);
         self.error(call.index, error)
     }
 
@@ -139,6 +156,7 @@ impl Core {
         }
         self.tally.rejected += 1;
         self.end_of_skip(call.index);
+        self.break_transaction(call.index);
         let error = catalogue::unknown(found, name, call.args(1));
         self.error(call.index, &error)
     }

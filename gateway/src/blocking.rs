@@ -285,7 +285,13 @@ impl Core {
     }
 
     /// Tells the worker something about a command that it has.
-    fn send_about(&mut self, worker: usize, about: RequestHeader, kind: RequestKind, part: u32) {
+    pub(crate) fn send_about(
+        &mut self,
+        worker: usize,
+        about: RequestHeader,
+        kind: RequestKind,
+        part: u32,
+    ) {
         let header = RequestHeader {
             kind,
             part,

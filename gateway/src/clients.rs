@@ -12,6 +12,7 @@ use proto::number::parse_i64;
 use crate::call::Call;
 use crate::connection::{Closing, Connection, Origin};
 use crate::core::Core;
+use crate::transaction::Transaction;
 
 /// Kinds of clients that filters name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,10 +208,11 @@ pub(crate) fn describe(client: &Connection, thread: usize, now: u64) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut flags = String::new();
     for (set, letter) in [
-        (client.facts.unix, 'U'),
+        (client.facts.in_multi, 'x'),
+        (client.facts.blocked, 'b'),
         (client.closing == Closing::AfterReplies, 'c'),
         (client.closing == Closing::Now, 'A'),
-        (client.facts.blocked, 'b'),
+        (client.facts.unix, 'U'),
         (client.facts.no_evict, 'e'),
         (client.facts.no_touch, 'T'),
     ] {
@@ -238,12 +240,18 @@ pub(crate) fn describe(client: &Connection, thread: usize, now: u64) -> String {
     } else {
         (unsent, 0)
     };
-    let memory = size_of::<Connection>() + capacity + client.replies.memory();
+    let transaction = client.transaction.as_deref();
+    let queued = transaction.and_then(Transaction::queued);
+    let queued = queued.map_or_else(|| "-1".to_owned(), |count| count.to_string());
+    let watched = transaction.map_or(0, |transaction| transaction.watched.len());
+    let queued_memory = transaction.map_or(0, Transaction::memory);
+    let memory = size_of::<Connection>() + capacity + client.replies.memory() + queued_memory;
     let mut line = String::with_capacity(400);
     let _ = writeln!(
         line,
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} sub=0 psub=0 \
-         ssub=0 multi=-1 watch=0 qbuf={pending} qbuf-free={} argv-mem={arguments} multi-mem=0 \
+         ssub=0 multi={queued} watch={watched} qbuf={pending} qbuf-free={} argv-mem={arguments} \
+         multi-mem={queued_memory} \
          rbs={} rbp={} obl={small} oll={} omem={listed} tot-mem={memory} events={} cmd={} \
          user=default redir=-1 resp={} lib-name={} lib-ver={} io-thread={thread}",
         client.id,

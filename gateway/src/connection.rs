@@ -23,6 +23,8 @@ use crate::lanes::Who;
 use crate::limits;
 use crate::order::{BufferPool, Replies};
 use crate::recall::Recall;
+use crate::running::Running;
+use crate::transaction::Transaction;
 
 /// Why a connection does not go on with its next command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,10 +71,12 @@ pub(crate) enum Closing {
     reason = "independent facts, each set by one command"
 )]
 pub(crate) struct Facts {
-    /// Nothing below asks for special care with the next command: authenticated, no silence.
+    /// Nothing below asks for special care with the next command: authenticated, no silence, no MULTI.
     pub(crate) plain: bool,
     /// It may run commands: it gave the password, or none is asked for.
     pub(crate) authenticated: bool,
+    /// MULTI was said: commands are queued.
+    pub(crate) in_multi: bool,
     /// HELLO 3.
     pub(crate) resp3: bool,
     /// CLIENT NO-TOUCH.
@@ -104,7 +108,8 @@ pub(crate) struct Facts {
 impl Facts {
     /// Call it after changing one of the facts that `plain` sums up.
     pub(crate) fn settle(&mut self) {
-        self.plain = self.authenticated && !self.reply_off && !self.skip_next && !self.skip_this;
+        let is_silent = self.reply_off || self.skip_next || self.skip_this;
+        self.plain = self.authenticated && !is_silent && !self.in_multi;
     }
 }
 
@@ -159,6 +164,10 @@ pub(crate) struct Connection {
     pub(crate) blocking: Option<Box<Blocking>>,
     /// Commands that were called back from the workers.
     pub(crate) recall: Option<Box<Recall>>,
+    /// What was queued since MULTI, and watched keys.
+    pub(crate) transaction: Option<Box<Transaction>>,
+    /// What is left of an EXEC under way.
+    pub(crate) running: Option<Box<Running>>,
     pub(crate) names: Option<Box<Names>>,
     pub(crate) origin: Origin,
     /// Descriptor number, for CLIENT LIST only.
@@ -198,6 +207,8 @@ impl Connection {
             gathers: VecDeque::new(),
             blocking: None,
             recall: None,
+            transaction: None,
+            running: None,
             names: None,
             origin,
             descriptor: -1,

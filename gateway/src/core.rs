@@ -196,6 +196,12 @@ impl Core {
             .filter(|connection| connection.generation == who.generation)
     }
 
+    /// Whether a client has said MULTI.
+    pub(crate) fn is_in_multi(&self, index: u32) -> bool {
+        self.get(index)
+            .is_some_and(|connection| connection.facts.in_multi)
+    }
+
     /// All clients of this thread that have a socket.
     pub(crate) fn clients(&self) -> impl Iterator<Item = (u32, &Connection)> {
         (0u32..)
@@ -224,6 +230,7 @@ impl Core {
         }
         self.lanes.settle_transfers(who, true);
         self.cancel_blocking(who);
+        self.cancel_watching(who);
         self.tally.connections -= 1;
         self.shared.client_left();
         if stepping {

@@ -11,6 +11,7 @@
 
 use proto::catalogue::Merge;
 
+use crate::running::Unit;
 use crate::scan::Scan;
 use crate::steps::Steps;
 
@@ -23,6 +24,8 @@ pub(crate) enum Finish {
     Cursor(Box<Scan>),
     /// The command goes on with its next step.
     Step(Box<Steps>),
+    /// One part: the replies of a transaction, among which those of the gateway have their places.
+    Unit(Box<Unit>),
     /// The reply is of no interest (CLIENT REPLY OFF).
     Drop,
 }
@@ -116,7 +119,7 @@ impl Gather {
     pub(crate) fn steps(&self) -> Option<&Steps> {
         match &self.finish {
             Finish::Step(steps) => Some(steps),
-            Finish::Join { .. } | Finish::Cursor(_) | Finish::Drop => None,
+            Finish::Join { .. } | Finish::Cursor(_) | Finish::Unit(_) | Finish::Drop => None,
         }
     }
 

@@ -27,6 +27,14 @@ pub(crate) const STRINGS: StorageCommand = StorageCommand::Strings;
 pub(crate) const BITOP_STORE: StorageCommand = StorageCommand::BitOpStore;
 /// LCS over two strings that were fetched.
 pub(crate) const LCS: StorageCommand = StorageCommand::LcsOfStrings;
+/// Several commands as one.
+pub(crate) const UNIT: StorageCommand = StorageCommand::Unit;
+/// The same for commands that only read.
+pub(crate) const UNIT_OF_READS: StorageCommand = StorageCommand::UnitOfReads;
+/// The connection watches keys.
+pub(crate) const WATCH_KEYS: StorageCommand = StorageCommand::WatchKeys;
+/// The connection watches nothing any more.
+pub(crate) const UNWATCH_KEYS: StorageCommand = StorageCommand::UnwatchKeys;
 /// Switches for tests, sent to every worker.
 pub(crate) const DEBUG: StorageCommand = StorageCommand::Debug;
 /// Reloads every key of every worker.
@@ -136,6 +144,10 @@ impl Core {
             Finish::Step(_) => {
                 self.pool.give(reply);
                 return self.next_step(ticket, gather);
+            }
+            Finish::Unit(_) => {
+                self.pool.give(reply);
+                return self.finish_unit(ticket, *gather);
             }
         };
         if joined.is_err() {

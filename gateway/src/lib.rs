@@ -43,6 +43,7 @@ mod process;
 mod reading;
 mod recall;
 mod router;
+mod running;
 mod scan;
 mod shared;
 mod slow_log;
@@ -54,6 +55,7 @@ mod telling;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod transaction;
 mod transfer;
 mod upkeep;
 mod watched;

@@ -115,7 +115,11 @@ impl Core {
             if connection.wait != Wait::Nothing || connection.closing != Closing::No {
                 continue;
             }
-            if connection.pending.is_some() {
+            if connection.running.is_some() && !self.go_on_running(who.index) {
+                continue;
+            }
+            let connection = self.find_mut(who);
+            if connection.is_some_and(|connection| connection.pending.is_some()) {
                 self.run_pending(who.index);
             }
             if let Some(connection) = self.find_mut(who)
@@ -233,6 +237,9 @@ impl Core {
         spans: &mut Vec<(u32, u32)>,
     ) -> (usize, Halt) {
         let mut at = 0;
+        if !self.go_on_running(index) {
+            return (at, Halt::Held);
+        }
         loop {
             let Some(connection) = self.get(index) else {
                 return (at, Halt::Held);

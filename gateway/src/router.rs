@@ -17,7 +17,9 @@
 //! Cost of `Owner`: the slot of the key, one load of the slot map, one reservation, one copy.
 
 use proto::CommandError;
-use proto::catalogue::{KeySpec, Merge, Reach, Route, Spec, StorageCommand, refusal, routing_keys};
+use proto::catalogue::{
+    KeyAt, KeySpec, Merge, Reach, Route, Spec, StorageCommand, refusal, routing_keys,
+};
 use proto::frame::{
     REQUEST_HEADER_BYTES, RequestHeader, RequestKind, flags as frame_flags, request_len,
     write_request,
@@ -155,7 +157,7 @@ impl Core {
     }
 
     /// First, last and step of the keys of a command whose row says it.
-    fn keys_of(
+    pub(crate) fn keys_of(
         &self,
         call: &Call<'_>,
         spec: &'static Spec,
@@ -175,22 +177,33 @@ impl Core {
     /// Where the keys of a command live whose arguments must be read to find them. A request that is
     /// not understood goes to any worker, which refuses it.
     fn place_of_found(&mut self, call: &Call<'_>, spec: &'static Spec) -> Place {
-        let mut keys = std::mem::take(&mut self.found_keys);
-        keys.clear();
-        let reach = routing_keys(spec, call.len(), |at| call.arg(at), &mut keys);
+        let (keys, is_known) = self.found_keys_of(call, spec);
         let mut slots = keys
             .iter()
             .map(|key| slot_of(call.arg(key.position as usize)));
         let slot = slots.next().unwrap_or(0);
         let worker = self.lanes.owner(slot);
         let is_one = self.lanes.workers() == 1
-            || (reach == Reach::Keys && slots.all(|slot| self.lanes.owner(slot) == worker));
+            || (is_known && slots.all(|slot| self.lanes.owner(slot) == worker));
         self.found_keys = keys;
         if is_one {
             Place::One { worker, slot }
         } else {
             Place::Several
         }
+    }
+
+    /// The keys of a command whose arguments must be read to find them, and whether these are all. Their
+    /// vector is to be given back.
+    pub(crate) fn found_keys_of(
+        &mut self,
+        call: &Call<'_>,
+        spec: &'static Spec,
+    ) -> (Vec<KeyAt>, bool) {
+        let mut keys = std::mem::take(&mut self.found_keys);
+        keys.clear();
+        let reach = routing_keys(spec, call.len(), |at| call.arg(at), &mut keys);
+        (keys, reach == Reach::Keys)
     }
 
     /// Where the keys at these positions live. Position 0 (the name) stands for no key.
@@ -307,7 +320,7 @@ impl Core {
     }
 
     /// Splits a command by the owners of its keys.
-    fn scatter(
+    pub(crate) fn scatter(
         &mut self,
         call: &Call<'_>,
         command: StorageCommand,
@@ -432,8 +445,20 @@ impl Core {
         parts: usize,
         finish: Finish,
     ) -> Option<RequestHeader> {
-        let connection = self.get_mut(call.index)?;
-        let mut header = header_for(connection, call.index, command, 0, call.len());
+        let connection = self.get(call.index)?;
+        let header = header_for(connection, call.index, command, 0, call.len());
+        self.gather_for(call.index, header, parts, finish)
+    }
+
+    /// The same for a command with this header.
+    pub(crate) fn gather_for(
+        &mut self,
+        index: u32,
+        mut header: RequestHeader,
+        parts: usize,
+        finish: Finish,
+    ) -> Option<RequestHeader> {
+        let connection = self.get_mut(index)?;
         header.sequence = connection.replies.assign();
         header.part = 1;
         let gather = Gather::new(header.sequence, connection.is_muted(), parts, finish);

@@ -42,6 +42,8 @@ pub(crate) struct Tally {
     pub(crate) sleeps: u64,
     /// Clients that wait for a key, for replicas or for the end of a pause now.
     pub(crate) blocked: u64,
+    /// Clients that watch keys now.
+    pub(crate) watching: u64,
     /// Levels that are measured once a second.
     pub(crate) input_buffers: u64,
     pub(crate) output_buffers: u64,
@@ -89,6 +91,7 @@ impl Tally {
             ring_full: 0,
             sleeps: 0,
             blocked: 0,
+            watching: 0,
             input_buffers: 0,
             output_buffers: 0,
             input_buffer_max: 0,
@@ -182,6 +185,7 @@ impl Tally {
         set(C::WritesProcessed, self.writes);
         set(C::AuthFailures, self.auth_failures);
         set(C::BlockedClients, self.blocked);
+        set(C::WatchingClients, self.watching);
         set(C::Sleeps, self.sleeps);
         set(C::RequestRingFull, self.ring_full);
         set(C::LastSeenMillis, unix_millis);

@@ -115,8 +115,7 @@ pub(super) fn reset(core: &mut Core, call: &Call<'_>) -> Flow {
         facts.authenticated = authenticated;
         facts.settle();
     }
-    core.answer(call.index, b"+RESET\r\n");
-    Flow::Next
+    core.unwatch_and_answer(call.index, b"+RESET\r\n")
 }
 
 /// What HELLO asks for.

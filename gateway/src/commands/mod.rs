@@ -16,6 +16,7 @@ mod memory;
 mod reload;
 mod server;
 mod slowlog;
+mod transaction;
 
 use proto::catalogue::GatewayCommand;
 use proto::resp::ReplyWriter;

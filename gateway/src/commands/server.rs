@@ -144,7 +144,11 @@ pub(super) fn wait(core: &mut Core, call: &Call<'_>) -> Flow {
     if let Some(wait) = core.wait_for_earlier(call.index) {
         return wait;
     }
-    if wanted <= 0 {
+    // Inside of a transaction nothing waits.
+    let is_inside = core
+        .get(call.index)
+        .is_some_and(|connection| connection.running.is_some());
+    if wanted <= 0 || is_inside {
         return core.reply(call.index, |reply| reply.int(0));
     }
     // There are no replicas: the time passes (0: all time), and none of them has the writes.

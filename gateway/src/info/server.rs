@@ -108,16 +108,18 @@ impl Report {
             self.gateway_max(G::OutputBufferBytesMax),
         );
         line(out, "blocked_clients", self.gateways_now(G::BlockedClients));
-        zeros(
+        zeros(out, &["tracking_clients", "pubsub_clients"]);
+        line(
             out,
-            &["tracking_clients", "pubsub_clients", "watching_clients"],
+            "watching_clients",
+            self.gateways_now(G::WatchingClients),
         );
         line(
             out,
             "clients_in_timeout_table",
             self.workers_now(W::WaitersTimed),
         );
-        line(out, "total_watched_keys", 0);
+        line(out, "total_watched_keys", self.workers_now(W::WatchedKeys));
         line(out, "total_blocking_keys", self.workers_now(W::WaitedKeys));
         line(
             out,
