@@ -5,6 +5,7 @@
 
 mod eviction;
 mod fields;
+mod histories;
 mod members;
 mod random;
 mod random_hashes;
@@ -52,6 +53,10 @@ mod sets {
 mod sorted_sets {
     harness::transcripts!("tests/commands/sorted_sets":
         encoding, zadd, zpopmin, zrandmember, zrange, zrange_skiplist, zrem, zscan, zscore, zunion, zero);
+}
+
+mod transactions {
+    harness::transcripts!("tests/commands/transactions": multi, watch);
 }
 
 mod places {

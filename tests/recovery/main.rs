@@ -10,6 +10,7 @@ mod large_replies;
 mod load;
 mod storage_worker;
 mod supervisor;
+mod transactions;
 mod waiting;
 
 use harness::{Client, Server, eventually};

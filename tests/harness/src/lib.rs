@@ -16,6 +16,7 @@
 //! on run time, only processes that the test started are ever signalled.
 
 pub mod client;
+pub mod history;
 pub mod ledger;
 pub mod pattern;
 pub mod ports;
