@@ -118,6 +118,20 @@ impl Value {
     }
 }
 
+/// Appends one command as a request.
+pub(crate) fn render(arguments: &[impl AsRef<str>], out: &mut Vec<u8>) {
+    let header = |mark: char, number: usize, out: &mut Vec<u8>| {
+        out.extend_from_slice(format!("{mark}{number}\r\n").as_bytes());
+    };
+    header('*', arguments.len(), out);
+    for argument in arguments {
+        let text = argument.as_ref();
+        header('$', text.len(), out);
+        out.extend_from_slice(text.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
 /// A blocking connection, already authenticated and in the right database.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -191,12 +205,10 @@ impl Client {
 
     /// Sends one command and reads its reply, which may be an error reply.
     pub(crate) fn call(&mut self, arguments: &[&str]) -> Result<Value, BenchError> {
-        let mut request = format!("*{}\r\n", arguments.len());
-        for argument in arguments {
-            request.push_str(&format!("${}\r\n{argument}\r\n", argument.len()));
-        }
+        let mut request = Vec::new();
+        render(arguments, &mut request);
         self.stream
-            .write_all(request.as_bytes())
+            .write_all(&request)
             .map_err(|error| BenchError::io(format!("send {}", arguments[0]), error))?;
         let value = self.value(0)?;
         self.received.drain(..self.read_to);
@@ -210,6 +222,22 @@ impl Client {
             Value::Error(text) => Err(BenchError::Server(format!("{}: {text}", arguments[0]))),
             value => Ok(value),
         }
+    }
+
+    /// Sends rendered requests at once and reads a reply to each; an error reply is an error. The
+    /// requests must be small enough, or few enough, for the server to take them all unread.
+    pub(crate) fn batch(&mut self, requests: &[u8], replies: usize) -> Result<(), BenchError> {
+        self.stream
+            .write_all(requests)
+            .map_err(|error| BenchError::io("send a batch", error))?;
+        for _ in 0..replies {
+            if let Value::Error(text) = self.value(0)? {
+                return Err(BenchError::Server(text));
+            }
+        }
+        self.received.drain(..self.read_to);
+        self.read_to = 0;
+        Ok(())
     }
 
     fn value(&mut self, depth: usize) -> Result<Value, BenchError> {

@@ -97,6 +97,16 @@ impl RateOutcome {
         self.reached >= SUSTAINED_PART * self.offered && self.offered > 0.0
     }
 
+    /// Adds a later part of the same run; rates become sums over the parts.
+    pub(crate) fn add(&mut self, later: Self) {
+        self.tally.add(later.tally);
+        self.offered += later.offered;
+        self.reached += later.reached;
+        self.unanswered += later.unanswered;
+        self.lateness.add(&later.lateness);
+        self.generator_cpu += later.generator_cpu;
+    }
+
     /// Microseconds of the generator's CPU time per request.
     pub fn generator_us_per_op(&self) -> f64 {
         self.generator_cpu.as_secs_f64() * 1e6 / self.tally.replies.max(1) as f64

@@ -44,6 +44,18 @@ const SETTLE: Duration = Duration::from_millis(150);
 /// Place of the port in a start line.
 const PORT_PLACE: &str = "{port}";
 
+/// What makes any of the servers known here listen on a Unix socket too and ask for a password.
+pub(crate) const SOCKET_AND_PASSWORD: &str =
+    " --unixsocket {socket} --unixsocketperm 700 --requirepass {password}";
+
+/// Place of the Unix socket's path in a start line, and its name in the server's own directory.
+const SOCKET_PLACE: &str = "{socket}";
+const SOCKET_NAME: &str = "socket";
+
+/// Place of the password in a start line, and the password.
+const PASSWORD_PLACE: &str = "{password}";
+pub(crate) const PASSWORD: &str = "sirocco-bench";
+
 /// Which software answers, as its INFO says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -117,7 +129,12 @@ impl Server {
             .map_err(|error| BenchError::io("share a log file", error))?;
         let filled: Vec<String> = words
             .iter()
-            .map(|word| word.replace(PORT_PLACE, &port.to_string()))
+            .map(|word| {
+                let socket = directory.join(SOCKET_NAME);
+                word.replace(PORT_PLACE, &port.to_string())
+                    .replace(SOCKET_PLACE, &socket.to_string_lossy())
+                    .replace(PASSWORD_PLACE, PASSWORD)
+            })
             .collect();
         let program = program_path(&filled[0]);
         let child = Command::new(program)
@@ -174,7 +191,17 @@ impl Server {
 
     /// Where it listens.
     pub(crate) fn target(&self) -> Target {
-        Target::local(self.port)
+        let asks = self.words.iter().any(|word| word == PASSWORD_PLACE);
+        Target {
+            password: asks.then(|| PASSWORD.to_owned()),
+            ..Target::local(self.port)
+        }
+    }
+
+    /// Its Unix socket, if its start line has a place for one.
+    pub(crate) fn socket(&self) -> Option<PathBuf> {
+        let has_one = self.words.iter().any(|word| word == SOCKET_PLACE);
+        has_one.then(|| self.directory.join(SOCKET_NAME))
     }
 
     /// Process that was started; the others descend from it.
@@ -251,13 +278,7 @@ impl Server {
 
     /// One number of INFO memory, such as `used_memory`.
     pub(crate) fn memory_field(&self, name: &str) -> Result<u64, BenchError> {
-        let text = Client::connect(&self.target())?
-            .must(&["INFO", "memory"])?
-            .text();
-        fields(&text)
-            .get(name)
-            .and_then(|value| value.parse().ok())
-            .ok_or_else(|| BenchError::Server(format!("INFO memory has no number {name}")))
+        info_number(&mut Client::connect(&self.target())?, "memory", name)
     }
 }
 
@@ -369,6 +390,19 @@ fn public_value(name: &str, value: &str) -> String {
 fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(5)..].join(" | ")
+}
+
+/// One number of a section of INFO.
+pub(crate) fn info_number(
+    client: &mut Client,
+    section: &str,
+    name: &str,
+) -> Result<u64, BenchError> {
+    let text = client.must(&["INFO", section])?.text();
+    fields(&text)
+        .get(name)
+        .and_then(|value| value.parse().ok())
+        .ok_or_else(|| BenchError::Server(format!("INFO {section} has no number {name}")))
 }
 
 /// `name:value` lines of INFO.

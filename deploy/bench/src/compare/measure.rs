@@ -3,6 +3,7 @@
 //! Only the server under test runs; all others are stopped. CPU time is read for the whole process
 //! tree at both borders of the measured interval.
 
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,8 @@ pub(crate) struct Settings {
     pub(crate) duration: Duration,
     pub(crate) search_duration: Duration,
     pub(crate) spin: Duration,
+    /// The program of that name, for the suite of that name.
+    pub(crate) redis_benchmark: PathBuf,
 }
 
 /// Memory of one server after one fill.
@@ -257,22 +260,32 @@ impl Measure<'_> {
             self.progress
                 .step(format!("{} {}", work.name, contender.name));
             let target = server.target();
-            // Once through the code paths with other keys, so that buffers and pools exist.
-            let few = Shape {
-                keys: 1_000,
-                ..plan.shape.clone()
-            };
-            fill(&target, &few, Fill::Always, self.progress)?;
+            // A few first, once through the code paths, so that buffers and pools exist.
+            match plan {
+                Filling::Strings(shape) => {
+                    let few = Shape {
+                        keys: 1_000,
+                        ..shape.clone()
+                    };
+                    fill(&target, &few, Fill::Always, self.progress)?;
+                }
+                Filling::Collections(load) => load.few().make(&target)?,
+            }
             Client::connect(&target)?.must(&["FLUSHALL", "SYNC"])?;
             let (used_empty, resident_empty) = settled_memory(&server)?;
-            fill(&target, &plan.shape, Fill::Always, self.progress)?;
+            match plan {
+                Filling::Strings(shape) => {
+                    fill(&target, shape, Fill::Always, self.progress)?;
+                }
+                Filling::Collections(load) => load.make(&target)?,
+            }
             let (used, resident) = settled_memory(&server)?;
             let per_key =
-                |full: u64, empty: u64| full.saturating_sub(empty) as f64 / plan.shape.keys as f64;
+                |full: u64, empty: u64| full.saturating_sub(empty) as f64 / plan.keys() as f64;
             samples.push(MemorySample {
                 work: work.name.clone(),
                 server: contender.name.clone(),
-                keys: plan.shape.keys,
+                keys: plan.keys(),
                 used_per_key: per_key(used, used_empty),
                 resident_per_key: per_key(resident, resident_empty),
                 resident_empty,
@@ -286,13 +299,13 @@ impl Measure<'_> {
     pub(super) fn growth(
         &mut self,
         work: &Work,
-        plan: &Filling,
+        shape: &Shape,
         contenders: &[Contender],
         samples: &mut Vec<Sample>,
     ) -> Result<(), BenchError> {
         let run = |command, extent, ascending| ClosedLoop {
             mix: Mix::only(command),
-            shape: plan.shape.clone(),
+            shape: shape.clone(),
             pipeline: GROWTH_PIPELINE,
             connections: 1,
             threads: 1,
@@ -306,7 +319,7 @@ impl Measure<'_> {
                 let server = self.start(contender)?;
                 self.progress
                     .step(format!("{} {repetition} {}", work.name, contender.name));
-                let count = Extent::Requests(plan.shape.keys);
+                let count = Extent::Requests(shape.keys);
                 let mut watch = self.watch(&server);
                 let inserts = run(Command::Set, count, true).run(&server.target(), &mut watch)?;
                 let spent = watch.spent;
@@ -328,7 +341,7 @@ fn warm_up(duration: Duration) -> Duration {
     WARM_UP_MAX.min(duration / 4)
 }
 
-fn cpu_per_op(spent: Duration, operations: u64) -> f64 {
+pub(super) fn cpu_per_op(spent: Duration, operations: u64) -> f64 {
     spent.as_secs_f64() * 1e6 / operations.max(1) as f64
 }
 

@@ -12,12 +12,17 @@
 //! and then all of B measures the drift. Here ratios are taken inside a repetition, where both
 //! servers had the same minute, and their median counts.
 //!
-//! Not here: the works and what they must reach (`suite`), one measurement (`measure`), statistics
+//! Not here: the works and what they must reach (`suite`), what is loaded (`collections`), one
+//! measurement (`measure`; `stalls`, `expiry` and `listed` for the suites of their own kind), statistics
 //! and verdicts (`verdict`), text (`show`).
 
+mod collections;
+mod expiry;
+mod listed;
 mod measure;
 mod rates;
 mod show;
+mod stalls;
 mod suite;
 mod verdict;
 
@@ -55,10 +60,19 @@ pub(crate) enum Suite {
     P1Many,
     /// Fixed rates and the highest sustained one, 48 and 816 connections
     Rates,
-    /// Bytes per key, used and resident
+    /// Bytes per key of strings, used and resident
     Memory,
+    /// Bytes per key of hashes, lists, sets and sorted sets, and per entry of a stream
+    Collections,
     /// Longest insert while a key space grows
     Growth,
+    /// Whether GETs wait while a collection of 5 M elements grows, is deleted, expires, is overwritten
+    Stalls,
+    /// How late 1 M keys expire, and whether GETs wait meanwhile
+    Expiry,
+    /// The default list of an installed redis-benchmark, with 30 and with 1 in flight, and with 1024
+    /// clients through a Unix socket
+    RedisBenchmark,
     /// All twelve commands with 30 in flight, as far as they are served; without expectations
     Twelve,
     /// Everything with expectations
@@ -165,6 +179,7 @@ fn run_guarded(args: &CompareArgs, interrupt: Interrupt) -> Result<ExitCode, Ben
         duration: seconds(args.duration)?,
         search_duration: seconds(args.search_duration)?,
         spin: std::time::Duration::from_micros(args.spin_us),
+        redis_benchmark: redis_benchmark(args),
     };
     settings.shape.check()?;
     let works: Vec<Work> = suite::works(&args.suite, args.repetitions, &settings.shape)
@@ -277,6 +292,15 @@ fn contenders(args: &CompareArgs) -> Result<Vec<Contender>, BenchError> {
     Ok(lines.into_iter().enumerate().map(number).collect())
 }
 
+/// The one beside the peers, or that which a shell would find.
+fn redis_benchmark(args: &CompareArgs) -> PathBuf {
+    let name = "redis-benchmark";
+    let beside = args.peers_from.as_ref().map(|folder| folder.join(name));
+    beside
+        .filter(|program| program.exists())
+        .unwrap_or_else(|| name.into())
+}
+
 /// This executable as a server: one gateway thread, one worker, nothing saved.
 fn own_line() -> Result<String, BenchError> {
     let program = std::env::current_exe()
@@ -347,8 +371,17 @@ fn run_works(
             suite::Kind::Memory(plan) => {
                 measure.memory(work, plan, contenders, &mut results.memory)?;
             }
-            suite::Kind::Growth(plan) => {
-                measure.growth(work, plan, contenders, &mut results.samples)?;
+            suite::Kind::Stalls(plan) => {
+                stalls::run(measure, work, plan, contenders, &mut results.samples)?;
+            }
+            suite::Kind::Expiry => {
+                expiry::run(measure, work, contenders, &mut results.samples)?;
+            }
+            suite::Kind::Listed(plan) => {
+                listed::run(measure, work, plan, contenders, &mut results.samples)?;
+            }
+            suite::Kind::Growth(shape) => {
+                measure.growth(work, shape, contenders, &mut results.samples)?;
             }
         }
         let samples = &results.samples[first..];

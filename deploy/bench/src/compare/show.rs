@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::measure::MemorySample;
-use super::suite::{Kind, Work};
-use super::verdict::{Verdict, highest_text, longest, median, paired_ratio};
-use super::{Contender, OURS};
+use super::suite::{Filling, Kind, Work};
+use super::verdict::{Verdict, highest_text, least_of, longest, median, paired_ratio};
+use super::{Contender, OURS, expiry, listed, stalls};
 use crate::report::{Sample, Table, micros, short};
 use crate::server::Description;
 
@@ -53,8 +53,10 @@ pub(super) fn work(
     let table = match &work.kind {
         Kind::Closed(_) => closed(&work.name, samples, &names),
         Kind::Rates(_) => rates(work, samples, &names),
-        Kind::Memory(_) => memory_table(&work.name, memory, &names),
+        Kind::Memory(plan) => memory_table(&work.name, plan, memory, &names),
         Kind::Growth(_) => growth(&work.name, samples, &names),
+        Kind::Stalls(_) | Kind::Expiry => waits(work, samples, &names),
+        Kind::Listed(_) => listed_table(&work.name, samples, &names),
     };
     format!("\n{}{}", table.render(), self::verdicts(verdicts))
 }
@@ -201,16 +203,26 @@ fn rates(work: &Work, samples: &[Sample], servers: &[&str]) -> Table {
     table
 }
 
-fn memory_table(name: &str, memory: &[MemorySample], servers: &[&str]) -> Table {
-    let mut table = Table::new(&[name, "used B/key", "resident B/key", "resident when empty"]);
+fn memory_table(name: &str, plan: &Filling, memory: &[MemorySample], servers: &[&str]) -> Table {
+    let mut headings = vec![name, "used B/key", "resident B/key", "resident when empty"];
+    let elements = match plan {
+        Filling::Collections(load) if load.keys > 1 => Some(load.elements as f64),
+        _ => None,
+    };
+    if elements.is_some() {
+        headings.push("used B/element");
+    }
+    let mut table = Table::new(&headings);
     for server in servers {
         for sample in memory.iter().filter(|sample| sample.server == *server) {
-            table.row(vec![
+            let mut cells = vec![
                 (*server).into(),
                 format!("{:.1}", sample.used_per_key),
                 format!("{:.1}", sample.resident_per_key),
                 format!("{:.1} MB", sample.resident_empty as f64 / 1e6),
-            ]);
+            ];
+            cells.extend(elements.map(|count| format!("{:.1}", sample.used_per_key / count)));
+            table.row(cells);
         }
     }
     table
@@ -239,6 +251,92 @@ fn growth(name: &str, samples: &[Sample], servers: &[&str]) -> Table {
                 format!("{us:.2}")
             }),
         ]);
+    }
+    table
+}
+
+/// What waited while giants came and went, or keys expired: latencies of the GETs, and of keys the time
+/// from their deadline on.
+fn waits(work: &Work, samples: &[Sample], servers: &[&str]) -> Table {
+    let mut table = Table::new(&[&work.name, "server", "p50", "p99", "p99.9", "max"]);
+    let rows: Vec<(String, String)> = if matches!(work.kind, Kind::Stalls(_)) {
+        let steps = stalls::STEPS.into_iter();
+        steps
+            .map(|step| (step.words(), step.sample_name(&work.name)))
+            .collect()
+    } else {
+        vec![
+            ("keys after their deadline".into(), work.name.clone()),
+            ("GETs meanwhile".into(), expiry::gets_name(&work.name)),
+        ]
+    };
+    for (words, name) in rows {
+        for (position, server) in servers.iter().enumerate() {
+            let least =
+                |value: fn(&Sample) -> f64| figure(least_of(samples, &name, server, value), micros);
+            table.row(vec![
+                if position == 0 {
+                    words.clone()
+                } else {
+                    String::new()
+                },
+                (*server).into(),
+                least(|sample| sample.p50_us),
+                least(|sample| sample.p99_us),
+                least(|sample| sample.p999_us),
+                least(|sample| sample.max_us),
+            ]);
+        }
+    }
+    table
+}
+
+/// A row per test of redis-benchmark and server.
+fn listed_table(name: &str, samples: &[Sample], servers: &[&str]) -> Table {
+    let mut table = Table::new(&[
+        name,
+        "server",
+        "requests/s",
+        "spread",
+        "CPU us/op",
+        "client us/op",
+        "p50",
+        "p99",
+        "ours/it",
+        "CPU ours/it",
+    ]);
+    for test in &listed::TESTS {
+        let work = listed::sample_name(name, test);
+        let of_test: Vec<Sample> = samples
+            .iter()
+            .filter(|sample| sample.work == work)
+            .cloned()
+            .collect();
+        for (position, server) in servers.iter().enumerate() {
+            let rows = of(&of_test, &work, server);
+            let two_digits = |value: fn(&Sample) -> Option<f64>| {
+                figure(middle(&rows, value), |us| format!("{us:.2}"))
+            };
+            let against = |value: fn(&Sample) -> Option<f64>| {
+                let ratios = paired_ratio(&of_test, OURS, server, value);
+                ratio(ratios.filter(|_| *server != OURS))
+            };
+            table.row(vec![
+                if position == 0 { test.name } else { "" }.into(),
+                (*server).into(),
+                figure(
+                    middle(&rows, |sample| Some(sample.requests_per_second)),
+                    short,
+                ),
+                spread(&rows),
+                two_digits(|sample| sample.server_cpu_us),
+                two_digits(|sample| Some(sample.generator_cpu_us)),
+                figure(middle(&rows, |sample| Some(sample.p50_us)), micros),
+                figure(middle(&rows, |sample| Some(sample.p99_us)), micros),
+                against(|sample| Some(sample.requests_per_second)),
+                against(|sample| sample.server_cpu_us),
+            ]);
+        }
     }
     table
 }

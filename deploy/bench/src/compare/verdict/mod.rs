@@ -10,9 +10,11 @@ use serde::Serialize;
 
 use super::measure::MemorySample;
 use super::suite::{Against, Bound, Expected, Kind, Metric, RELATIVE_RATES, Work};
-use super::{OURS, rates};
+use super::{OURS, listed, rates};
 use crate::report::{Sample, micros, short};
 use crate::server::{Description, Family};
+
+mod waits;
 
 /// Latencies at light load may exceed the better peer's by this factor.
 const LIGHT_LATENCY_RATIO: f64 = 1.1;
@@ -69,9 +71,33 @@ pub(super) fn judge(
     if !servers.contains_key(OURS) {
         return Vec::new();
     }
-    if matches!(work.kind, Kind::Rates(_)) {
-        return judge_rates(work, samples, servers);
+    match &work.kind {
+        Kind::Rates(_) => judge_rates(work, samples, servers),
+        Kind::Stalls(_) | Kind::Expiry => waits::judge(work, samples),
+        Kind::Listed(_) => {
+            let tests = listed::TESTS.iter().map(|test| Work {
+                name: listed::sample_name(&work.name, test),
+                ..work.clone()
+            });
+            tests
+                .flat_map(|test| {
+                    let is_of_it = |sample: &&Sample| sample.work == test.name;
+                    let samples: Vec<Sample> = samples.iter().filter(is_of_it).cloned().collect();
+                    judge_expected(&test, &samples, memory, servers)
+                })
+                .collect()
+        }
+        _ => judge_expected(work, samples, memory, servers),
     }
+}
+
+/// The expectations that are written down with a work.
+fn judge_expected(
+    work: &Work,
+    samples: &[Sample],
+    memory: &[MemorySample],
+    servers: &BTreeMap<String, Description>,
+) -> Vec<Verdict> {
     work.expected
         .iter()
         .filter_map(|expected| match expected.against {
@@ -80,6 +106,7 @@ pub(super) fn judge(
                 work,
                 *expected,
                 samples,
+                memory,
                 &peers(servers, against),
                 against_name(against),
             ),
@@ -117,6 +144,8 @@ fn metric_value(metric: Metric, sample: &Sample) -> Option<f64> {
         Metric::Throughput => Some(sample.requests_per_second),
         Metric::ServerCpu => sample.server_cpu_us,
         Metric::LongestInsert => Some(sample.max_us),
+        Metric::Median => Some(sample.p50_us),
+        Metric::P99 => Some(sample.p99_us),
         Metric::UsedPerKey | Metric::ResidentPerKey => None,
     }
 }
@@ -152,17 +181,22 @@ fn relative(
     work: &Work,
     expected: Expected,
     samples: &[Sample],
+    memory: &[MemorySample],
     peers: &[&str],
     family: &str,
 ) -> Option<Verdict> {
-    let value = |sample: &Sample| metric_value(expected.metric, sample);
-    let higher = matches!(expected.bound, Bound::AtLeast(_));
-    let peer = best(samples, peers, higher, value)?;
-    let ratio = paired_ratio(samples, OURS, peer, value)?;
-    let figure = match expected.metric {
-        Metric::Throughput => "requests/s",
-        _ => "CPU per operation",
+    let (ratio, peer) = match expected.metric {
+        Metric::UsedPerKey | Metric::ResidentPerKey => {
+            memory_ratio(expected.metric, memory, peers, least(work))?
+        }
+        metric => {
+            let value = |sample: &Sample| metric_value(metric, sample);
+            let higher = matches!(expected.bound, Bound::AtLeast(_));
+            let peer = best(samples, peers, higher, value)?;
+            (paired_ratio(samples, OURS, peer, value)?, peer)
+        }
     };
+    let figure = expected.metric.words();
     let (words, bound, reached) = match expected.bound {
         Bound::AtLeast(bound) => ("at least", bound, ratio >= bound),
         Bound::AtMost(bound) => ("at most", bound, ratio <= bound),
@@ -173,6 +207,43 @@ fn relative(
         found: format!("{ratio:.2}x {peer}"),
         reached,
     })
+}
+
+/// Our bytes per key relative to those of the peer that needs least; infinite if our own count
+/// cannot be true.
+fn memory_ratio<'a>(
+    metric: Metric,
+    memory: &[MemorySample],
+    peers: &[&'a str],
+    least: f64,
+) -> Option<(f64, &'a str)> {
+    let of = |server: &str| {
+        let sample = memory.iter().find(|sample| sample.server == server)?;
+        Some(match metric {
+            Metric::UsedPerKey => sample.used_per_key,
+            _ => sample.resident_per_key,
+        })
+    };
+    let (peer, theirs) = peers
+        .iter()
+        .filter_map(|&peer| Some((peer, of(peer)?)))
+        .filter(|&(_, bytes)| bytes >= least)
+        .min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let ours = of(OURS)?;
+    let ratio = if ours >= least {
+        ours / theirs
+    } else {
+        f64::INFINITY
+    };
+    Some((ratio, peer))
+}
+
+/// Bytes per key below which a count of memory proves nothing.
+fn least(work: &Work) -> f64 {
+    match &work.kind {
+        Kind::Memory(plan) => plan.least(),
+        _ => 0.0,
+    }
 }
 
 fn absolute(
@@ -186,43 +257,48 @@ fn absolute(
     };
     let ours = memory.iter().find(|sample| sample.server == OURS);
     let bytes = |number: f64| format!("{number:.1} B");
-    // Less than the keys and values themselves cannot be true: such a count proves nothing.
-    let least = match &work.kind {
-        Kind::Memory(plan) => (plan.shape.key_size + plan.shape.value_size) as f64,
-        _ => 0.0,
-    };
-    let (figure, found, limit_text, value) = match expected.metric {
+    let (found, limit_text, value) = match expected.metric {
         Metric::UsedPerKey => {
             let value = ours?.used_per_key;
-            ("used bytes per key", bytes(value), bytes(limit), value)
+            (bytes(value), bytes(limit), value)
         }
         Metric::ResidentPerKey => {
             let value = ours?.resident_per_key;
-            ("resident bytes per key", bytes(value), bytes(limit), value)
+            (bytes(value), bytes(limit), value)
         }
         Metric::LongestInsert => {
             let value = longest(samples, &work.name, OURS)?;
             let reads = longest(samples, &format!("{} (reads)", work.name), OURS)?;
             let found = format!("{} (reads: {})", micros(value), micros(reads));
-            ("longest batch of inserts", found, micros(limit), value)
+            (found, micros(limit), value)
         }
-        Metric::Throughput | Metric::ServerCpu => return None,
+        _ => return None,
     };
     Some(Verdict {
         work: work.name.clone(),
-        expectation: format!("{figure} at most {limit_text}"),
+        expectation: format!("{} at most {limit_text}", expected.metric.words()),
         found,
-        reached: (least..=limit).contains(&value),
+        reached: (least(work)..=limit).contains(&value),
     })
 }
 
-/// The longest batch in the repetition where it was shortest: a pause that the server itself makes
-/// happens every time, one that the machine makes does not.
+/// The longest batch in the repetition where it was shortest.
 pub(super) fn longest(samples: &[Sample], work: &str, server: &str) -> Option<f64> {
+    least_of(samples, work, server, |sample| sample.max_us)
+}
+
+/// A time in the repetition where it was least: a pause that the server itself makes happens every
+/// time, one that the machine makes does not.
+pub(super) fn least_of(
+    samples: &[Sample],
+    work: &str,
+    server: &str,
+    figure: impl Fn(&Sample) -> f64,
+) -> Option<f64> {
     samples
         .iter()
         .filter(|sample| sample.work == work && sample.server == server)
-        .map(|sample| sample.max_us)
+        .map(figure)
         .min_by(f64::total_cmp)
 }
 

@@ -122,6 +122,28 @@ fn memory_is_held_against_its_limits() {
 }
 
 #[test]
+fn collections_are_held_against_the_peer_that_needs_least() {
+    let work = work(Suite::Collections, "memory, sets of 10 words");
+    let of = |server: &str, used_per_key, resident_per_key| MemorySample {
+        work: work.name.clone(),
+        server: server.into(),
+        keys: 100_000,
+        used_per_key,
+        resident_per_key,
+        resident_empty: 0,
+    };
+    let judged = |ours: MemorySample| {
+        let peers = [of("redis", 190.0, 200.0), of("valkey", 180.0, 210.0)];
+        judge(&work, &[], &[&[ours], &peers[..]].concat(), &servers())
+    };
+    let verdicts = judged(of("sirocco", 171.0, 201.0));
+    assert_eq!(verdicts[0].found, "0.95x valkey");
+    assert!(verdicts[0].reached && !verdicts[1].reached, "{verdicts:?}");
+    // A server that counts nothing has not won.
+    assert!(!judged(of("sirocco", 0.0, 150.0))[0].reached);
+}
+
+#[test]
 fn a_pause_counts_only_if_it_comes_every_time() {
     let work = work(Suite::Growth, "growth");
     let reads = format!("{} (reads)", work.name);
