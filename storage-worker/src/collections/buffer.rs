@@ -16,7 +16,8 @@
 //!   B2  start + length <= capacity.
 //!   B3  the object belongs to this buffer alone; dropping it gives the object back.
 //!
-//! Cost: 16 bytes and the object; growing takes an eighth more than is asked for.
+//! Cost: 16 bytes and the object; growing takes an eighth more than is asked for, or, from 512 bytes to
+//! 28 KiB, what the size class has.
 
 use std::fmt;
 use std::ptr::NonNull;
@@ -30,6 +31,10 @@ const ADDRESS_BITS: u32 = 48;
 const ADDRESS_MASK: u64 = (1 << ADDRESS_BITS) - 1;
 /// Most room that is kept in front.
 const START_MAX: usize = u16::MAX as usize;
+/// Sizes between which the classes of the arena are steps of a sixteenth to an eighth, so that what
+/// grows needs no more room than its class has.
+const COARSE_MIN: usize = 512;
+pub(crate) const COARSE_MAX: usize = 28 * 1024;
 
 /// See the module. At most 4 GiB.
 #[repr(C)]
@@ -126,6 +131,33 @@ impl Buffer {
         self.capacity as usize
     }
 
+    /// Makes room for `bytes` more in front of all or behind, as much again as there is now but for
+    /// no more than `all` bytes altogether: for who knows that more will come there.
+    #[inline]
+    pub fn reserve(&mut self, in_front: bool, bytes: usize, all: usize) {
+        let room = if in_front {
+            self.start()
+        } else {
+            self.capacity() - self.start() - self.len()
+        };
+        if room < bytes {
+            self.move_to_more(in_front, bytes, all);
+        }
+    }
+
+    #[cold]
+    fn move_to_more(&mut self, in_front: bool, bytes: usize, all: usize) {
+        let length = self.len();
+        let mut larger = Self::with_capacity((length * 2).min(all).max(length + bytes));
+        if in_front {
+            larger.set_start((larger.capacity() - length).min(START_MAX));
+        }
+        let start = larger.start();
+        larger.object_bytes()[start..start + length].copy_from_slice(self.bytes());
+        larger.length = self.length;
+        *self = larger;
+    }
+
     /// Makes the object as small as the bytes allow, if that saves anything.
     pub fn shrink(&mut self) {
         let wanted = if self.length == 0 {
@@ -213,7 +245,13 @@ impl Buffer {
     #[cold]
     fn grow(&mut self, at: usize, removed: usize, inserted: usize) {
         let length = self.len() - removed + inserted;
-        let wanted = length + length / 8;
+        // If there was room, but on the other side, a class more keeps the bytes from moving to and fro.
+        let has_coarse_class = (COARSE_MIN..COARSE_MAX).contains(&length);
+        let wanted = if has_coarse_class && length > self.capacity() {
+            length
+        } else {
+            length + length / 8
+        };
         let tail = at + removed;
         let usable = u32::try_from(usable_size(self.start() + wanted));
         // SAFETY: B1, B3.
@@ -332,6 +370,29 @@ mod tests {
             let left = Arena.used_bytes() - empty;
             prop_assert!(left.is_multiple_of(4096) && left < 64 * 1024, "{}", left);
         }
+    }
+
+    #[test]
+    fn room_is_reserved_on_the_side_that_asks() {
+        let mapping = Mapping::private_anywhere(1 << 26, 1).unwrap();
+        mapping.enter();
+        let mut buffer = Buffer::from(&[7; 1000][..]);
+        for in_front in [true, false, true] {
+            buffer.reserve(in_front, 100, 8192);
+            assert_eq!(buffer.bytes(), [7; 1000]);
+            buffer.check().unwrap();
+            let capacity = buffer.capacity();
+            assert!(
+                capacity >= 1100 && buffer.start() == if in_front { capacity - 1000 } else { 0 }
+            );
+            let at = if in_front { 0 } else { 1000 };
+            buffer.splice(at, 0, 100).fill(7);
+            assert_eq!(buffer.capacity(), capacity);
+            buffer.splice(at, 100, 0);
+        }
+        // More than `all` only if it is needed.
+        buffer.reserve(false, 8000, 4096);
+        assert_eq!(buffer.capacity(), usable_size(9000));
     }
 
     #[test]

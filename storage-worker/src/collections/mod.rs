@@ -68,6 +68,7 @@ pub mod subsequence;
 use std::ptr::NonNull;
 
 pub use buffer::Buffer;
+pub(crate) use buffer::COARSE_MAX;
 pub use owned::Owned;
 pub use partial_sort::partial_sort;
 pub use splice::Splice;

@@ -2,9 +2,9 @@
 //! structure.
 //!
 //! Packed bytes live in the entry up to 1 KiB and in a buffer outside above, as strings do. Inside, an
-//! edit that changes the size class of the entry moves it. The buffer has an eighth more than it
-//! needs, so that a collection that grows element by element is copied once per eighth; it is given
-//! back when less than half of it is used.
+//! edit that changes the size class of the entry moves it. The buffer has what its size class has, or,
+//! from 28 KiB on, an eighth more than it needs, so that a collection that grows element by element is
+//! copied once per eighth; it is given back when less than half of it is used.
 
 use proto::time::UnixMillis;
 use shm::arena::usable_size;
@@ -14,7 +14,7 @@ use super::entry::{Content, Entry, INLINE_MAX, Outside, Storage, Value};
 use super::kind::{Form, Label, ValueKind};
 use super::structure::{self, Held};
 use super::{Freeing, Key, Keyspace};
-use crate::collections::Splice;
+use crate::collections::{COARSE_MAX, Splice};
 use std::ptr::NonNull;
 
 /// See the module.
@@ -255,7 +255,12 @@ impl ValueMut<'_> {
             room[at + inserted..length].copy_from_slice(tail);
         };
         if length > INLINE_MAX {
-            let buffer = Outside::create(length, length + length / 8, usize::MAX);
+            let wanted = if length < COARSE_MAX {
+                length
+            } else {
+                length + length / 8
+            };
+            let buffer = Outside::create(length, wanted, usize::MAX);
             fill(buffer.rest(0));
             self.set(Value {
                 label,

@@ -136,7 +136,8 @@ fn a_collection_that_grows_by_elements_is_seldom_copied() {
         moves += usize::from(end > 1024 && at != last);
         last = at;
     }
-    assert!(moves < 20, "{moves} moves from 1 KiB to 8 KiB");
+    // Once per size class: 8 of each doubling.
+    assert!(moves <= 25, "{moves} moves from 1 KiB to 8 KiB");
 }
 
 #[test]

@@ -200,13 +200,7 @@ impl List {
             .is_some_and(|node| self.has_room(node, len));
         if has_room {
             let rank = self.rank_of(end);
-            self.directory.edit(rank, |node| {
-                node.add_count(1, 0);
-                match end {
-                    End::Head => listpack::push_front(node.buffer_mut(), element),
-                    End::Tail => listpack::push_back(node.buffer_mut(), element),
-                }
-            });
+            self.directory.edit(rank, |node| node.push(end, element));
             return;
         }
         // What a full node has not used is given back.

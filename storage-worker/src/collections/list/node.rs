@@ -8,10 +8,14 @@ use std::borrow::Cow;
 use crate::collections::listpack::{self, Listpack};
 use crate::collections::{Buffer, Splice, StringRef, lzf};
 
+use super::{End, text_len};
+
 /// Nodes with fewer bytes are not worth compressing.
 const COMPRESSIBLE_MIN: usize = 48;
 /// Bytes that compressing has to save.
 const SAVED_MIN: usize = 8;
+/// Bytes of a node as `list-max-listpack-size` has them by default.
+const NODE_BYTES: usize = 8192;
 /// The length in front of compressed bytes.
 const LENGTH_BYTES: usize = 4;
 
@@ -165,6 +169,22 @@ impl Node {
     pub(super) fn buffer_mut(&mut self) -> &mut Buffer {
         self.decompress();
         &mut self.buffer
+    }
+
+    /// Adds an element to a listpack at an end of the list. Where one comes more will, so the room
+    /// for them is made by doubling.
+    #[inline]
+    pub(super) fn push(&mut self, end: End, element: StringRef<'_>) {
+        let bytes = listpack::encoded_len_max(text_len(element));
+        let in_front = end == End::Head;
+        self.decompress();
+        self.buffer.reserve(in_front, bytes, NODE_BYTES);
+        if in_front {
+            listpack::push_front(&mut self.buffer, element);
+        } else {
+            listpack::push_back(&mut self.buffer, element);
+        }
+        self.count += 1;
     }
 
     pub(super) fn add_count(&mut self, more: usize, fewer: usize) {
