@@ -6,6 +6,7 @@
 //!   arity       right number of arguments?                  error
 //!   password    given, if one is asked for?                 NOAUTH
 //!   draining    is the process about to end?                wait
+//!   script      does one hold the worker for too long?      BUSY
 //!   MULTI       allowed in it? memory to queue it?          error
 //!   pause       CLIENT PAUSE?                               wait (Pause)
 //!   MULTI       one to be queued?                           QUEUED
@@ -44,7 +45,7 @@ impl Core {
         if !spec.arity_fits(call.len()) {
             return self.refuse(call, spec, &CommandError::Arity { name: spec.name });
         }
-        if connection.facts.plain && self.pause.is_none() {
+        if connection.facts.plain && self.pause.is_none() && !self.is_any_busy {
             connection.last_command = spec.name;
             let flow = self.dispatch(call, spec);
             self.tally.commands += u64::from(flow != Flow::Retry);
@@ -65,6 +66,9 @@ impl Core {
             return self.refuse(call, spec, &CommandError::NoAuth);
         }
         let in_multi = connection.facts.in_multi;
+        if let Some(error) = self.busy_refusal(call, spec) {
+            return self.refuse(call, spec, &error);
+        }
         if in_multi && let Some(error) = self.refusal_in_multi(spec) {
             return self.refuse(call, spec, &error);
         }
@@ -119,7 +123,7 @@ impl Core {
 
     /// Whether CLIENT PAUSE holds this command back.
     fn is_paused(&self, index: u32, spec: &Spec) -> bool {
-        let writes = || spec.flags.has(flag::WRITE) || self.will_write(index, spec);
+        let writes = || spec.may_write() || self.will_write(index, spec);
         self.pause
             .is_some_and(|pause| !pause.writes_only || writes())
     }

@@ -154,7 +154,6 @@ impl Core {
             rings,
             lane: worker as u16,
             position,
-            recall_bytes: self.recall_bytes,
         };
         let (len, taken) = sink.take_all(ReplyFrames::new(bytes));
         self.lanes.consume(worker, len);
@@ -228,8 +227,6 @@ struct Sink<'a> {
     /// The ring, and where in it the frames begin.
     lane: u16,
     position: u64,
-    /// Held for a connection, so many bytes are worth a look.
-    recall_bytes: usize,
 }
 
 impl Sink<'_> {
@@ -293,8 +290,7 @@ impl Sink<'_> {
                 None => break,
             }
         }
-        let is_large = frames.position() - plain.run.start > limits::LARGE_REPLY_BYTES;
-        if is_large && connection.replies.held_bytes() >= self.recall_bytes {
+        if frames.position() - plain.run.start > limits::LARGE_REPLY_BYTES {
             self.aftermath.large.push(index);
         }
         if is_lent {

@@ -28,6 +28,7 @@ use crate::live::Live;
 use crate::mail::Asks;
 use crate::order::BufferPool;
 use crate::router::Large;
+use crate::scripts::SeenScripts;
 use crate::shared::Shared;
 use crate::tally::Tally;
 use crate::telling::Telling;
@@ -102,6 +103,10 @@ pub(crate) struct Core {
     pub(crate) random: u64,
     /// Successors of workers that are being told who waits.
     pub(crate) tellings: Vec<Telling>,
+    /// Hashes of scripts that are known to be remembered, and for which epoch.
+    pub(crate) seen_scripts: SeenScripts,
+    /// A script of some worker runs for too long.
+    pub(crate) is_any_busy: bool,
     /// The request that the router could not put into one frame.
     pub(crate) large: Option<Box<Large>>,
     // Scratch space, empty between two uses.
@@ -143,6 +148,8 @@ impl Core {
             survey_at: 0,
             random: 0x9e37_79b9_7f4a_7c15 ^ (thread as u64 + 1),
             tellings: Vec::new(),
+            seen_scripts: SeenScripts::default(),
+            is_any_busy: false,
             large: None,
             parser: RequestParser::new(),
             spans: Vec::new(),

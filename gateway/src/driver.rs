@@ -126,6 +126,7 @@ impl Driver {
         self.read_clock();
         self.take_ready(context);
         self.take_mail();
+        self.core.look_at_scripts();
         // News says which rings to look at. A ring without any, or a tick, means all of them: who rang
         // may have died between publishing and announcing.
         let mut is_every = std::mem::take(&mut self.is_rung) && !self.party.news().any();

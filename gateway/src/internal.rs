@@ -35,6 +35,17 @@ pub(crate) const UNIT_OF_READS: StorageCommand = StorageCommand::UnitOfReads;
 pub(crate) const WATCH_KEYS: StorageCommand = StorageCommand::WatchKeys;
 /// The connection watches nothing any more.
 pub(crate) const UNWATCH_KEYS: StorageCommand = StorageCommand::UnwatchKeys;
+/// Looks whether a library can be loaded.
+pub(crate) const FUNCTION_CHECK: StorageCommand = StorageCommand::FunctionCheck;
+/// Reads what FUNCTION DUMP gave.
+pub(crate) const FUNCTION_READ: StorageCommand = StorageCommand::FunctionRead;
+/// Looks whether a script compiles.
+pub(crate) const SCRIPT_CHECK: StorageCommand = StorageCommand::ScriptCheck;
+/// Commands that name a script by its SHA1.
+pub(crate) const BY_SHA1: [StorageCommand; 2] =
+    [StorageCommand::EvalSha, StorageCommand::EvalShaRo];
+/// Commands that bring their script.
+pub(crate) const BY_BODY: [StorageCommand; 2] = [StorageCommand::Eval, StorageCommand::EvalRo];
 /// Switches for tests, sent to every worker.
 pub(crate) const DEBUG: StorageCommand = StorageCommand::Debug;
 /// Reloads every key of every worker.

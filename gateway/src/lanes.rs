@@ -164,6 +164,11 @@ impl Lanes {
         self.workers
     }
 
+    /// The page of `worker`, if there is a lane to it.
+    pub(crate) fn page(&self, worker: usize) -> Option<&Party> {
+        Some(&self.lane(worker)?.parts.worker)
+    }
+
     /// A counter in the page of `worker`, 0 if there is no lane to it.
     pub(crate) fn counter_of(&self, worker: usize, place: usize) -> u64 {
         let Some(lane) = self.lane(worker) else {

@@ -45,6 +45,8 @@ mod recall;
 mod router;
 mod running;
 mod scan;
+mod script_busy;
+mod scripts;
 mod shared;
 mod slow_log;
 mod sockets;

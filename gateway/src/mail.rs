@@ -15,8 +15,9 @@ use proto::registry::SlotRange;
 
 use crate::clients::{KillFilter, ListFilter};
 use crate::core::{Core, Pause, Ticket};
-use crate::lanes::LaneParts;
+use crate::lanes::{LaneParts, Who};
 use crate::live::Live;
+use crate::scripts::Sha1Text;
 
 /// A message for one thread.
 #[derive(Debug)]
@@ -102,12 +103,21 @@ struct Asked {
     count: u64,
 }
 
+/// What happens when the supervisor has answered.
+#[derive(Debug)]
+enum Awaiting {
+    /// The client gets its answer, or this one if all is well.
+    Deliver(Ticket, Option<Vec<u8>>),
+    /// The client's command is tried again; if the answer is an error, this script is forgotten.
+    Retry(Who, Sha1Text),
+}
+
 /// Questions under way and requests to the supervisor.
 #[derive(Debug, Default)]
 pub(crate) struct Asks {
     next: u64,
     asked: HashMap<u64, Asked>,
-    requests: HashMap<u64, Ticket>,
+    requests: HashMap<u64, Awaiting>,
 }
 
 impl Core {
@@ -190,14 +200,54 @@ impl Core {
 
     /// Asks the supervisor; the client of `index` gets its answer. False if there is no supervisor.
     pub(crate) fn ask_supervisor(&mut self, index: u32, body: runtime::Request) -> bool {
-        let request = (self.thread as u64) << 32 | self.asks.next & u64::from(u32::MAX);
-        if !self.shared.ask_supervisor(request, body) {
+        let Some(request) = self.ask(body) else {
             return false;
-        }
-        self.asks.next += 1;
+        };
         let ticket = self.answer_later(index);
-        self.asks.requests.insert(request, ticket);
+        self.asks
+            .requests
+            .insert(request, Awaiting::Deliver(ticket, None));
         true
+    }
+
+    /// The same for a command that waits already; `reply` is what it answers if all is well.
+    pub(crate) fn ask_supervisor_for(
+        &mut self,
+        ticket: Ticket,
+        body: runtime::Request,
+        reply: Vec<u8>,
+    ) -> bool {
+        let Some(request) = self.ask(body) else {
+            return false;
+        };
+        let awaiting = Awaiting::Deliver(ticket, Some(reply));
+        self.asks.requests.insert(request, awaiting);
+        true
+    }
+
+    /// Asks the supervisor and lets the connection try its command again afterwards.
+    pub(crate) fn ask_and_retry(
+        &mut self,
+        who: Who,
+        body: runtime::Request,
+        sha1: Sha1Text,
+    ) -> bool {
+        let Some(request) = self.ask(body) else {
+            return false;
+        };
+        self.asks
+            .requests
+            .insert(request, Awaiting::Retry(who, sha1));
+        if let Some(connection) = self.find_mut(who) {
+            connection.wait = crate::connection::Wait::Answer;
+        }
+        true
+    }
+
+    fn ask(&mut self, body: runtime::Request) -> Option<u64> {
+        let request = (self.thread as u64) << 32 | self.asks.next & u64::from(u32::MAX);
+        self.asks.next += 1;
+        self.shared.ask_supervisor(request, body).then_some(request)
     }
 
     /// Takes one letter.
@@ -221,11 +271,20 @@ impl Core {
                 self.take_settings(live);
                 seen.fetch_add(1, std::sync::atomic::Ordering::Release);
             }
-            Letter::Supervisor { request, result } => {
-                if let Some(ticket) = self.asks.requests.remove(&request) {
-                    self.supervisor_answered(ticket, result);
+            Letter::Supervisor { request, result } => match self.asks.requests.remove(&request) {
+                Some(Awaiting::Deliver(ticket, reply)) => {
+                    self.supervisor_answered(ticket, reply, result);
                 }
-            }
+                Some(Awaiting::Retry(who, sha1)) => {
+                    if result.is_err() {
+                        self.shared.scripts(|scripts| scripts.forget(&sha1));
+                    }
+                    if self.find_mut(who).is_some() {
+                        self.resume(who.index);
+                    }
+                }
+                None => {}
+            },
             Letter::Ask {
                 from,
                 number,
@@ -251,9 +310,15 @@ impl Core {
         }
     }
 
-    fn supervisor_answered(&mut self, ticket: Ticket, result: Result<String, String>) {
+    fn supervisor_answered(
+        &mut self,
+        ticket: Ticket,
+        ready: Option<Vec<u8>>,
+        result: Result<String, String>,
+    ) {
         let mut reply = Vec::new();
         match result {
+            Ok(_) if ready.is_some() => reply = ready.unwrap_or_default(),
             Ok(text) if text.is_empty() => reply.extend_from_slice(b"+OK\r\n"),
             Ok(text) => reply.extend_from_slice(format!("+{text}\r\n").as_bytes()),
             Err(text) => {

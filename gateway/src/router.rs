@@ -8,6 +8,7 @@
 //!   RandomWorker   RANDOMKEY                       by number of keys
 //!   Steps(kind)    RENAME ... over two workers     `steps`
 //!   Together       keys on one worker              as Owner; refused if they live on several
+//!   Script         keys on one worker, or none     the same; see `scripts`
 //! ```
 //!
 //! With one worker, or with hash tags, every command is `Owner`.
@@ -121,6 +122,7 @@ impl Core {
                     }
                 }
             }
+            Route::Script => self.route_script(call, command),
             Route::Owner | Route::Scatter(_) | Route::Steps(_) | Route::Together => {
                 let (first, last, step) = match self.keys_of(call, spec) {
                     Ok(range) => range,

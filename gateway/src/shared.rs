@@ -12,6 +12,7 @@ use runtime::{ControlSender, FromChild, PartyId, Request};
 use shm::{Bell, Party};
 
 use crate::mail::Letter;
+use crate::scripts::{ScriptStore, Sha1Text};
 use crate::slow_log::SlowLog;
 
 /// Where letters to one thread go.
@@ -106,6 +107,9 @@ pub(crate) struct Shared {
     pages: Mutex<Vec<Page>>,
     errors: Mutex<BTreeMap<String, u64>>,
     slow_log: Mutex<SlowLog>,
+    scripts: Mutex<ScriptStore>,
+    /// Changes with every change of the scripts that a thread must hear of.
+    script_epoch: AtomicU64,
     /// Addresses that are listened on, for INFO: name, address, port.
     pub(crate) listeners: Vec<Listener>,
     supervised: AtomicBool,
@@ -135,10 +139,12 @@ impl Shared {
             client_ids: AtomicU64::new(0),
             clients: AtomicUsize::new(0),
             control,
-            registry: Mutex::new(registry),
+            registry: Mutex::new(Arc::clone(&registry)),
             pages: Mutex::new(Vec::new()),
             errors: Mutex::new(BTreeMap::new()),
             slow_log: Mutex::default(),
+            scripts: Mutex::default(),
+            script_epoch: AtomicU64::new(0),
             listeners,
             supervised: AtomicBool::new(true),
         }
@@ -188,7 +194,28 @@ impl Shared {
     }
 
     pub(crate) fn set_registry(&self, registry: Arc<Registry>) {
+        if self.scripts(|scripts| scripts.take_registry(&registry)) {
+            self.script_epoch.fetch_add(1, Ordering::Relaxed);
+        }
         *lock(&self.registry) = registry;
+    }
+
+    /// Looks at the scripts, or changes them.
+    pub(crate) fn scripts<T>(&self, look: impl FnOnce(&mut ScriptStore) -> T) -> T {
+        look(&mut lock(&self.scripts))
+    }
+
+    /// A number that changes when scripts that were seen may be forgotten.
+    #[inline]
+    pub(crate) fn script_epoch(&self) -> u64 {
+        self.script_epoch.load(Ordering::Relaxed)
+    }
+
+    /// Remembers a script that came with EVAL.
+    pub(crate) fn remember_script(&self, sha1: Sha1Text, body: &[u8]) {
+        if self.scripts(|scripts| scripts.remember(sha1, body)) {
+            self.script_epoch.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Adds or replaces the page of a party.

@@ -65,6 +65,10 @@ pub(crate) enum Steps {
     LcsFetch { options: Vec<Bytes>, order: Vec<u8> },
     /// DEBUG DIGEST: all workers are being asked.
     Digest,
+    /// FUNCTION LOAD, FUNCTION RESTORE: a worker looks whether the libraries can be loaded.
+    Libraries(crate::commands::LibraryPolicy),
+    /// SCRIPT LOAD: a worker looks whether it compiles.
+    ScriptLoad { script: proto::registry::Script },
     /// The last step's reply is the client's.
     Pass,
     /// RANDOMKEY: a worker is being asked; it and these others had none.
@@ -75,9 +79,11 @@ pub(crate) enum Steps {
 }
 
 /// What comes after a step.
-enum Then {
+pub(crate) enum Then {
     Reply(Bytes),
     Step(Vec<Request>, Steps),
+    /// The supervisor is asked; this is the reply if all is well.
+    Ask(runtime::Request, Bytes),
 }
 
 impl Core {
@@ -97,7 +103,7 @@ impl Core {
         }
     }
 
-    fn begin(&mut self, index: u32, requests: Vec<Request>, steps: Steps) -> Flow {
+    pub(crate) fn begin(&mut self, index: u32, requests: Vec<Request>, steps: Steps) -> Flow {
         // What has begun is carried through, so nothing before it may be called back.
         if let Some(wait) = self.wait_for_earlier(index) {
             return wait;
@@ -175,6 +181,11 @@ impl Core {
                 self.send_step(ticket, requests, Finish::Step(Box::new(steps)));
             }
             Ok(Then::Reply(reply)) => self.end_steps(ticket, &reply),
+            Ok(Then::Ask(request, reply)) => {
+                if !self.ask_supervisor_for(ticket, request, reply) {
+                    self.end_steps(ticket, &error_reply(&CommandError::NoSupervisor));
+                }
+            }
             Err(BadPart) => {
                 tracing::error!(
                     ?steps,
@@ -265,6 +276,8 @@ impl Core {
                 Ok(Then::Step(vec![request], Steps::Pass))
             }
             Steps::Digest => Ok(Then::Reply(joined_digest(gather)?)),
+            Steps::Libraries(policy) => policy.after(reply),
+            Steps::ScriptLoad { script } => Ok(add_script(script)),
             Steps::Pass => Ok(Then::Reply(reply.to_vec())),
             Steps::Random { command, untried } => {
                 let mut untried = untried.clone();
@@ -476,6 +489,13 @@ fn fetched(gather: &Gather, order: &[u8]) -> Result<Vec<Bytes>, BadPart> {
         *rest = rest.get(reply_len(rest).ok_or(BadPart)?..).ok_or(BadPart)?;
     }
     Ok(strings)
+}
+
+/// The script compiles: all are to know it.
+fn add_script(script: &proto::registry::Script) -> Then {
+    let answer = format!("${}\r\n{}\r\n", script.sha1.len(), script.sha1);
+    let request = runtime::Request::AddScript(script.clone());
+    Then::Ask(request, answer.into_bytes())
 }
 
 fn int_reply(value: i64) -> Bytes {

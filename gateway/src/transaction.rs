@@ -27,8 +27,8 @@ use proto::CommandError;
 use proto::catalogue::{CommandRef, GatewayCommand, Merge, Route, Spec, StorageCommand, flag};
 use proto::counters::WorkerCounter;
 use proto::frame::{
-    REQUEST_HEADER_BYTES, RequestHeader, RequestKind, UnitHead, UnitItem, flags as frame_flags,
-    request_len, write_request,
+    RequestHeader, RequestKind, UnitHead, UnitItem, flags as frame_flags, request_len,
+    write_request,
 };
 use proto::number::parse_i64;
 use proto::resp::ReplyWriter;
@@ -36,7 +36,7 @@ use proto::settings::MaxmemoryPolicy;
 use proto::slot::slot_of;
 
 use crate::call::Call;
-use crate::connection::{Connection, Wait};
+use crate::connection::Wait;
 use crate::core::{Core, Flow};
 use crate::gather::{Finish, Gather};
 use crate::internal::{UNIT, UNIT_OF_READS, UNWATCH_KEYS, WATCH_KEYS};
@@ -178,6 +178,12 @@ impl Core {
 
     /// Queues a command.
     pub(crate) fn queue(&mut self, call: &Call<'_>, spec: &'static Spec) -> Flow {
+        if let CommandRef::Storage(command) = spec.command
+            && spec.route == Route::Script
+            && let Some(flow) = self.prepare_script(call, command)
+        {
+            return flow;
+        }
         let Some(mut transaction) = self.take_transaction(call.index) else {
             return Flow::Stop;
         };
@@ -232,7 +238,7 @@ impl Core {
         spec: &'static Spec,
         command: StorageCommand,
     ) {
-        transaction.writes |= spec.flags.has(flag::WRITE);
+        transaction.writes |= spec.may_write();
         let slot = match self.slots_of(transaction, call, spec) {
             Ok(slot) => slot,
             // What is wrong with it is said at its time.
@@ -432,9 +438,7 @@ impl Core {
                 self.end_transaction(index);
                 return self.run_own(index, unit);
             }
-            Some(worker) => self
-                .wait_before_unit(index, &transaction, worker)
-                .unwrap_or_else(|| self.send_unit(index, &mut transaction, worker)),
+            Some(worker) => self.send_unit(index, &mut transaction, worker),
             None => {
                 self.put_transaction(index, transaction);
                 return self.abort(index, &CommandError::CrossSlot);
@@ -471,24 +475,6 @@ impl Core {
         let is_one =
             !transaction.is_everywhere && slots.all(|slot| self.lanes.owner(slot) == worker);
         is_one.then_some(worker)
-    }
-
-    /// Neither a transfer nor what gets no reply can be called back (`recall`), so nothing before it may be,
-    /// either: `Some` if there is something.
-    fn wait_before_unit(
-        &mut self,
-        index: u32,
-        transaction: &Transaction,
-        worker: usize,
-    ) -> Option<Flow> {
-        let arguments = transaction.bytes.len() + 4 * transaction.spans.len();
-        let is_large = REQUEST_HEADER_BYTES + arguments > self.lanes.largest(worker);
-        let is_muted = self.get(index).is_some_and(Connection::is_muted);
-        if is_large || is_muted {
-            self.wait_for_earlier(index)
-        } else {
-            None
-        }
     }
 
     fn send_unit(&mut self, index: u32, transaction: &mut Transaction, worker: usize) -> Flow {

@@ -180,6 +180,7 @@ mod tests {
             first_slot: 0,
             is_first_part: true,
             first_hash: None,
+            scripts: None,
         })
     }
 

@@ -10,7 +10,9 @@
 use crate::blocking::Waking;
 use crate::keyspace::{Access, Key, Keyspace, Pause, StringRef, ValueKind};
 use crate::random::Random;
+use crate::scripts::Scripts;
 use crate::settings::EngineSettings;
+use crate::unit::NestedCalls;
 use proto::CommandError;
 use proto::frame::Args;
 use proto::resp::reply::ReplyWriter;
@@ -36,6 +38,8 @@ pub struct Effects {
     pub waking: Waking,
     /// The number of keys of another database than the connection's may have changed.
     pub counts_elsewhere: bool,
+    /// What a script has called.
+    pub nested: NestedCalls,
     /// Changes since somebody looked, counted as Redis counts them (`rdb_changes_since_last_save`).
     pub changes: u64,
 }
@@ -67,6 +71,8 @@ pub struct Context<'a> {
     pub is_first_part: bool,
     /// Hash of argument 1, if it was computed while looking ahead.
     pub first_hash: Option<u64>,
+    /// Scripts and what runs them; none inside of a script.
+    pub scripts: Option<&'a mut Scripts>,
 }
 
 impl Context<'_> {

@@ -18,6 +18,7 @@ use crate::commands::handler;
 use crate::context::{Context, Effects};
 use crate::keyspace::{Access, Keyspace};
 use crate::random::Random;
+use crate::scripts::Scripts;
 use crate::settings::EngineSettings;
 use proto::CommandError;
 use proto::catalogue::{StorageCommand, flag};
@@ -26,21 +27,25 @@ use proto::frame::{Args, RequestHeader, flags};
 use proto::resp::reply::ReplyWriter;
 use proto::time::UnixMillis;
 
-/// What the loop must know of a command before it runs, packed for one byte per command.
+/// What the loop must know of a command before it runs, packed for two bytes per command.
 #[derive(Clone, Copy, Debug)]
-struct Traits(u8);
+struct Traits(u16);
 
 impl Traits {
-    const WRITES: u8 = 1;
-    const DENIES_OOM: u8 = 2;
-    const KEY_IS_FIRST: u8 = 4;
-    const BLOCKS: u8 = 8;
+    const WRITES: u16 = 1;
+    const DENIES_OOM: u16 = 2;
+    const KEY_IS_FIRST: u16 = 4;
+    const BLOCKS: u16 = 8;
     /// It may take long, so it is timed if anybody wants to know.
-    const MAY_BE_SLOW: u8 = 16;
+    const MAY_BE_SLOW: u16 = 16;
     /// It may stand in the slow log.
-    const IS_LOGGED: u8 = 32;
+    const IS_LOGGED: u16 = 32;
     /// The loop runs it.
-    const BY_LOOP: u8 = 64;
+    const BY_LOOP: u16 = 64;
+    /// It runs a script, which may do anything.
+    const RUNS_SCRIPT: u16 = 128;
+    /// The same, and it may write.
+    const RUNS_WRITING_SCRIPT: u16 = 256;
 }
 
 /// Indexed by `StorageCommand`.
@@ -63,6 +68,12 @@ const fn traits() -> [Traits; StorageCommand::COUNT] {
         }
         if spec.flags.has(flag::BY_LOOP) {
             bits |= Traits::BY_LOOP;
+        }
+        if spec.flags.has(flag::SCRIPT) {
+            bits |= Traits::RUNS_SCRIPT;
+            if !spec.flags.has(flag::READONLY) {
+                bits |= Traits::RUNS_WRITING_SCRIPT;
+            }
         }
         // SET is not marked as fast, but all that it does is a copy of what has arrived.
         let is_fast = spec.flags.has(flag::FAST) || command == StorageCommand::Set as usize;
@@ -103,9 +114,11 @@ pub struct Engine {
     pub effects: Effects,
     rng: Random,
     /// Bits of `Traits`: which commands are timed.
-    timed: u8,
+    timed: u16,
     hash_seed: u64,
     spans: Vec<(u32, u32)>,
+    /// Scripts and what runs them.
+    pub scripts: Box<Scripts>,
 }
 
 impl Engine {
@@ -119,6 +132,7 @@ impl Engine {
             timed: 0,
             hash_seed,
             spans: Vec::new(),
+            scripts: Box::default(),
         }
     }
 
@@ -137,13 +151,26 @@ impl Engine {
     /// Whether the command neither changes data nor waits.
     #[inline]
     pub fn only_reads(command: StorageCommand) -> bool {
-        TRAITS[command as usize].0 & (Traits::WRITES | Traits::BLOCKS | Traits::BY_LOOP) == 0
+        let others = Traits::WRITES | Traits::BLOCKS | Traits::BY_LOOP | Traits::RUNS_SCRIPT;
+        TRAITS[command as usize].0 & others == 0
     }
 
     /// Whether the loop runs the command, not a handler.
     #[inline]
     pub fn is_by_loop(command: StorageCommand) -> bool {
         TRAITS[command as usize].0 & Traits::BY_LOOP != 0
+    }
+
+    /// Whether the command runs a script, which brackets its writes itself.
+    #[inline]
+    pub fn runs_script(command: StorageCommand) -> bool {
+        TRAITS[command as usize].0 & Traits::RUNS_SCRIPT != 0
+    }
+
+    /// Whether the command may have changed data when its fate is not known.
+    #[inline]
+    pub fn may_write(command: StorageCommand) -> bool {
+        TRAITS[command as usize].0 & (Traits::WRITES | Traits::RUNS_WRITING_SCRIPT) != 0
     }
 
     /// Whether the command is refused when memory is short.
@@ -201,6 +228,7 @@ impl Engine {
             first_slot: request.slot,
             is_first_part: request.part <= 1,
             first_hash,
+            scripts: Some(&mut self.scripts),
         };
         let result = match Args::new(body, request.argc, &mut self.spans) {
             Ok(args) => handler(command)(&mut context, args),

@@ -11,6 +11,8 @@
 //! ```text
 //!   event_loop    the shell: rings, doorbell, timers, control messages, death of a predecessor
 //!   engine        the core: request, time and seed in; reply bytes and effects out
+//!   scripts       the scripts of this worker and what runs them
+//!   unit          several commands as one, inside of a handler
 //!   commands      one function per row of the catalogue
 //!   context       what such a function may touch
 //!   rdb           values as bytes: DUMP, RESTORE, snapshots
@@ -29,6 +31,7 @@ pub mod commands;
 pub mod context;
 pub mod engine;
 mod event_loop;
+pub mod functions;
 #[expect(
     unsafe_code,
     reason = "entries, tables and the wheel are raw memory of the arena (E1 to E3, D1 to D5, W1 to W5)"
@@ -36,7 +39,9 @@ mod event_loop;
 pub mod keyspace;
 pub mod random;
 pub mod rdb;
+pub mod scripts;
 pub mod settings;
+pub mod unit;
 
 /// Runs a storage worker until it is drained.
 ///

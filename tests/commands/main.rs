@@ -69,6 +69,12 @@ mod streams {
         xsetid, xtrim);
 }
 
+mod scripts {
+    harness::transcripts!("tests/commands/scripts":
+        bit, cjson, cmsgpack, conversions, errors, eval, functions, library, sandbox, script, shebang, struct_,
+        together);
+}
+
 mod waiting {
     harness::transcripts!("tests/commands/waiting": lists, sorted_sets, streams);
 }

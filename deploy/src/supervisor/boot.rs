@@ -126,6 +126,9 @@ fn first_registry(
             .map(|file| file.to_string_lossy().into_owned())
             .unwrap_or_default(),
         supervisor_pid: std::process::id(),
+        scripts: Vec::new(),
+        script_flushes: 0,
+        libraries: Vec::new(),
     })
 }
 

@@ -25,7 +25,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
 /// Bytes of each buffer of the registry; sparse, so room for growth costs nothing.
-const REGISTRY_BYTES: usize = 16 << 20;
+const REGISTRY_BYTES: usize = 64 << 20;
 
 /// A descriptor that waits to be sent while the thing it belongs to lives on.
 #[derive(Clone, Debug)]

@@ -464,7 +464,7 @@ impl Shell {
     // --- registry and reports
 
     fn publish(&mut self, version: u64) {
-        self.parts.registry.settings = self.core.settings().changed();
+        self.core.put_into(&mut self.parts.registry);
         runtime::logging::set_level(self.core.settings().loglevel());
         match self
             .parts

@@ -185,6 +185,44 @@ pub(super) const MEMORY: Help = Help {
     ],
 };
 
+pub(super) const FUNCTION: Help = Help {
+    name: "FUNCTION",
+    lines: &[
+        "DELETE <library>",
+        "    Remove a library and its functions.",
+        "DUMP",
+        "    All libraries as bytes.",
+        "FLUSH [ASYNC|SYNC]",
+        "    Remove all libraries.",
+        "KILL",
+        "    End the function that runs.",
+        "LIST [LIBRARYNAME <pattern>] [WITHCODE]",
+        "    Describe the libraries.",
+        "LOAD [REPLACE] <code>",
+        "    Add a library.",
+        "RESTORE <payload> [FLUSH|APPEND|REPLACE]",
+        "    Add the libraries of a dump: instead of all, beside all, or instead of those of their names.",
+        "STATS",
+        "    Describe the function that runs, and count the others.",
+    ],
+};
+
+pub(super) const SCRIPT: Help = Help {
+    name: "SCRIPT",
+    lines: &[
+        "DEBUG (YES|SYNC|NO)",
+        "    The debugger of scripts; there is none.",
+        "EXISTS <sha1> [<sha1> ...]",
+        "    Whether these scripts are known.",
+        "FLUSH [ASYNC|SYNC]",
+        "    Forget all scripts.",
+        "KILL",
+        "    End the script that runs.",
+        "LOAD <script>",
+        "    Remember a script without running it.",
+    ],
+};
+
 pub(super) const SLOWLOG: Help = Help {
     name: "SLOWLOG",
     lines: &[

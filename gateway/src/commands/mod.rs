@@ -9,15 +9,18 @@ mod config;
 mod connection;
 mod debug;
 mod debug_data;
+mod function;
 mod help;
 mod introspection;
 mod lolwut;
 mod memory;
 mod reload;
+mod script;
 mod server;
 mod slowlog;
 mod transaction;
 
+pub(crate) use function::LibraryPolicy;
 use proto::catalogue::GatewayCommand;
 use proto::resp::ReplyWriter;
 

@@ -42,9 +42,15 @@ impl Report {
         line(out, "used_memory_vm_eval", 0);
         line(out, "used_memory_lua_human", human(0));
         line(out, "used_memory_scripts_eval", 0);
-        line(out, "number_of_cached_scripts", 0);
-        line(out, "number_of_functions", 0);
-        line(out, "number_of_libraries", 0);
+        let registry = self.shared.registry();
+        let functions = registry
+            .libraries
+            .iter()
+            .map(|library| library.functions.len());
+        let scripts = self.shared.scripts(|scripts| scripts.len());
+        line(out, "number_of_cached_scripts", scripts);
+        line(out, "number_of_functions", functions.sum::<usize>());
+        line(out, "number_of_libraries", registry.libraries.len());
         line(out, "used_memory_vm_functions", 0);
         with_human(out, "used_memory_vm_total", 0);
         line(out, "used_memory_functions", 0);

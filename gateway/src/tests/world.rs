@@ -351,6 +351,9 @@ impl World {
             executable: String::new(),
             config_file: String::new(),
             supervisor_pid: 0,
+            scripts: Vec::new(),
+            script_flushes: 0,
+            libraries: Vec::new(),
         });
         let bell = Bell::EventFd(shm::eventfd().unwrap());
         let mailbox = Mailbox::new(Arc::clone(&party), bell);

@@ -197,6 +197,34 @@ fixed_errors! {
     HyperLogLogNotSparse = "ERR HLL encoding is not sparse";
     NotOnOrOff = "ERR Argument must be ON or OFF";
     NoSuchKeyHere = "ERR The specified key does not exist";
+    // --- scripts
+    NoScript = "NOSCRIPT No matching script. Please use EVAL.";
+    KeyCountNegative = "ERR Number of keys can't be negative";
+    ReadOnlyScript = "ERR Can not execute a script with write flag using *_ro command.";
+    ScriptMemory = "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'";
+    ScriptUnknownCommand = "ERR Unknown Redis command called from script";
+    ScriptArity = "ERR Wrong number of args calling Redis command from script";
+    ScriptForbidden = "ERR This Redis command is not allowed from script";
+    ScriptWrites = "ERR Write commands are not allowed from read-only scripts.";
+    ScriptNotServed = "ERR This command is not served inside of scripts yet";
+    ScriptElsewhere = "ERR Script attempted to access keys of another storage worker, which is not possible yet";
+    ScriptEngine = "ERR There is not enough memory for the script engine";
+    NoScriptRuns = "NOTBUSY No scripts in execution right now.";
+    ScriptUnkillable = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.";
+    BusyScript = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
+    BusyFunction = "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.";
+    ScriptFlushOption = "ERR SCRIPT FLUSH only support SYNC|ASYNC option";
+    ScriptDebugMode = "ERR Use SCRIPT DEBUG YES/SYNC/NO";
+    ScriptDebugMissing = "ERR There is no debugger of scripts";
+    // --- functions
+    FunctionNotFound = "ERR Function not found";
+    FunctionKeyCount = "ERR Bad number of keys provided";
+    FunctionRead = "ERR failed loading functions payload";
+    FunctionReadType = "ERR given type is not a function";
+    FunctionCodeMissing = "ERR Function code is missing";
+    FunctionFlushOption = "ERR FUNCTION FLUSH only supports SYNC|ASYNC option";
+    FunctionLibraryName = "ERR library name argument was not given";
+    FunctionPolicy = "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.";
     // --- generic
     SlowLogCount = "ERR count should be greater than or equal to -1";
     OutOfRange = "ERR value is out of range";

@@ -31,6 +31,7 @@
 pub mod bytes;
 pub mod catalogue;
 pub mod command_docs;
+pub mod control_words;
 pub mod counters;
 pub mod cursor;
 pub mod digest;

@@ -48,6 +48,63 @@ pub struct Registry {
     pub config_file: String,
     /// Process id of the supervisor.
     pub supervisor_pid: u32,
+    /// Scripts that EVALSHA finds.
+    #[serde(default)]
+    pub scripts: Vec<Script>,
+    /// How often all of them were forgotten.
+    #[serde(default)]
+    pub script_flushes: u64,
+    /// Libraries of functions.
+    #[serde(default)]
+    pub libraries: Vec<Library>,
+}
+
+/// A library of functions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Library {
+    /// Its name.
+    pub name: String,
+    /// Its code, the first line included, as text (`settings::bytes`).
+    pub code: String,
+    /// What it has registered.
+    pub functions: Vec<Function>,
+    /// Tells it from one with the same code that was there before.
+    #[serde(default)]
+    pub revision: u64,
+}
+
+impl Library {
+    /// The library as a text that another process reads.
+    #[must_use]
+    pub fn to_text(&self) -> Option<String> {
+        serde_json::to_string(self).ok()
+    }
+
+    /// Reads such a text.
+    #[must_use]
+    pub fn from_text(text: &[u8]) -> Option<Self> {
+        serde_json::from_slice(text).ok()
+    }
+}
+
+/// A function of a library.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Function {
+    /// Its name.
+    pub name: String,
+    /// What it does, as text, if that was said.
+    pub description: Option<String>,
+    /// Names of its flags.
+    pub flags: Vec<String>,
+}
+
+/// A script that is known to all.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Script {
+    /// Its SHA1, 40 hexadecimal digits.
+    pub sha1: String,
+    /// Its body as text (`settings::bytes`).
+    pub body: String,
 }
 
 /// Why registry bytes could not be used. It means that another version wrote them.
@@ -129,6 +186,9 @@ mod tests {
             executable: String::new(),
             config_file: String::new(),
             supervisor_pid: 7,
+            scripts: Vec::new(),
+            script_flushes: 0,
+            libraries: Vec::new(),
         };
         let read = Registry::from_bytes(&registry.to_bytes()).unwrap();
         assert_eq!(read, registry);

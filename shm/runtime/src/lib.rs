@@ -36,5 +36,7 @@ pub mod signals;
 
 pub use child::{AttachLink, Child, ChildError, ChildEvent, ControlReceiver};
 pub use control::{ControlError, ControlSender};
-pub use message::{FromChild, LinkPlan, LinkRole, PeerState, Request, ShutdownHow, ToChild};
+pub use message::{
+    FromChild, LibraryChange, LinkPlan, LinkRole, PeerState, Request, ShutdownHow, ToChild,
+};
 pub use plan::{ArenaState, Descriptor, Fingerprints, PartyId, Plan, Role, link_id};

@@ -6,6 +6,7 @@
 //! Not here: sending and receiving (`control`), the typed events a child sees (`child`).
 
 use crate::plan::{Descriptor, PartyId, Plan};
+use proto::registry::{Library, Script};
 use serde::{Deserialize, Serialize};
 
 /// Which end of a link a process gets.
@@ -131,8 +132,30 @@ pub enum Request {
     },
     /// CONFIG REWRITE.
     RewriteConfig,
+    /// A script for all to know. The reply comes when every process knows it.
+    AddScript(Script),
+    /// Forget all scripts.
+    FlushScripts,
+    /// Add or remove libraries of functions.
+    ChangeLibraries(LibraryChange),
     /// SHUTDOWN. A reply comes only if it fails.
     Shutdown(ShutdownHow),
+}
+
+/// What happens to libraries of functions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LibraryChange {
+    /// These are added; with `replace` those of the same names go.
+    Add {
+        /// The libraries.
+        libraries: Vec<Library>,
+        /// Whether others may go for them.
+        replace: bool,
+    },
+    /// These are the only ones.
+    Set(Vec<Library>),
+    /// This one goes.
+    Delete(String),
 }
 
 /// From a child to the supervisor.

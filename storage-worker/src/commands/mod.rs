@@ -20,6 +20,7 @@ mod keyspace;
 mod list;
 mod object;
 mod scan_options;
+mod script;
 mod server;
 mod set;
 mod sort;

@@ -6,6 +6,7 @@
 //!
 //! Invariant: mail is sent before the flag is set, the flag before the doorbell is rung.
 
+use proto::registry::Registry;
 use proto::settings::Settings;
 use runtime::{AttachLink, ChildEvent, ControlReceiver, PartyId, Role};
 use shm::{Bell, Party};
@@ -23,8 +24,8 @@ pub(crate) enum Mail {
     Detach(u32),
     /// The page of a storage worker, perhaps our own.
     Worker(u32, Party),
-    /// New settings, and the version of the registry that brought them.
-    Settings(u64, Arc<Settings>),
+    /// New settings, the version of the registry that brought them, and the registry.
+    Settings(u64, Arc<Settings>, Arc<Registry>),
     /// Finish and exit.
     Drain(Duration),
 }
@@ -124,8 +125,10 @@ impl Postman {
                 }
             },
             ChildEvent::Registry {
-                version, settings, ..
-            } => Some(Mail::Settings(version, settings)),
+                version,
+                registry,
+                settings,
+            } => Some(Mail::Settings(version, settings, registry)),
             ChildEvent::Drain { within } => Some(Mail::Drain(within)),
             ChildEvent::Peer { .. }
             | ChildEvent::PeerState { .. }

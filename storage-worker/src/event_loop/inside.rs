@@ -27,10 +27,18 @@ impl Core {
     ) -> Executed {
         let is_resp3 = request.flags & flags::RESP3 != 0;
         let changes = self.engine.effects.changes;
+        let runs_script = Engine::runs_script(command);
+        if runs_script {
+            let is_memory_short = self.is_over_limit();
+            self.begin_script(is_memory_short);
+        }
         let reply = ReplyWriter::to_vec(out, is_resp3);
-        let executed = self
+        let mut executed = self
             .engine
             .execute(request, command, body, None, self.now, reply);
+        if runs_script {
+            self.end_script(request, command, &mut executed);
+        }
         if let Some(block) = self.engine.effects.waking.block.take() {
             let mut reply = ReplyWriter::to_vec(out, is_resp3);
             match block.on_timeout {
@@ -46,6 +54,53 @@ impl Core {
         }
         self.tally.count(command, executed.error);
         executed
+    }
+
+    /// A script is about to run.
+    pub(crate) fn begin_script(&mut self, is_memory_short: bool) {
+        self.engine.scripts.surroundings.is_memory_short = is_memory_short;
+        let nested = &mut self.engine.effects.nested;
+        nested.has_written = false;
+        nested.writes = (!self.watching.is_empty()).then(Vec::new);
+    }
+
+    /// A script has run: counts what it has called, and touches what is watched.
+    pub(crate) fn end_script(
+        &mut self,
+        request: &RequestHeader,
+        command: StorageCommand,
+        executed: &mut Executed,
+    ) {
+        self.engine.scripts.surroundings.watch.end();
+        let nested = &mut self.engine.effects.nested;
+        for (command, error, count) in nested.take() {
+            self.tally.count_many(command, error, count);
+        }
+        if let Some((error, is_counted)) = nested.failure.take() {
+            if is_counted {
+                self.tally.count_failure(command);
+            } else {
+                executed.error = Some(error);
+            }
+        }
+        let writes = nested.writes.take();
+        if nested.has_written {
+            self.note_change(request.database);
+        }
+        for write in writes.into_iter().flatten() {
+            let header = RequestHeader {
+                database: write.db,
+                argc: write.argc,
+                ..*request
+            };
+            let view = View {
+                keyspace: &self.engine.keyspace,
+                hash_seed: self.engine.hash_seed(),
+                now: self.now,
+            };
+            let what = (&write.body[..], write.has_changed);
+            self.watching.note(write.command, &header, what, &view);
+        }
     }
 
     /// A command that writes has run while somebody watches keys; there were so many `changes` before it.

@@ -173,7 +173,7 @@ impl Link {
         let Ok(suspect) = RequestHeader::decode(self.requests.readable()) else {
             return;
         };
-        let writes = StorageCommand::from_u16(suspect.command).is_none_or(Engine::writes);
+        let writes = StorageCommand::from_u16(suspect.command).is_none_or(Engine::may_write);
         let is_marked = match doubt {
             Doubt::None => false,
             Doubt::Write => writes,

@@ -37,6 +37,7 @@ mod replies;
 mod requests;
 mod resume;
 mod runner;
+mod script_watch;
 mod start;
 mod tally;
 #[cfg(test)]
@@ -205,8 +206,10 @@ impl EventLoop {
                         self.others.insert(index, party);
                     }
                 }
-                Mail::Settings(version, settings) => {
+                Mail::Settings(version, settings, registry) => {
                     self.apply(&settings);
+                    let scripts = &mut self.core.engine.scripts;
+                    scripts.take_registry(&registry, self.own_index);
                     self.report(&FromChild::RegistrySeen { version });
                 }
                 Mail::Drain(within) => self.drain(within),
@@ -221,6 +224,8 @@ impl EventLoop {
         keyspace.set_lazy_free(lazy_free(settings));
         self.core.limit = MemoryLimit::new(settings);
         self.core.set_slow_from(settings.slowlog_log_slower_than());
+        let watch = &mut self.core.engine.scripts.surroundings.watch;
+        watch.set_threshold(u64::try_from(settings.busy_reply_threshold()).unwrap_or(0));
     }
 
     fn drain(&mut self, within: Duration) {

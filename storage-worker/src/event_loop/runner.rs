@@ -85,7 +85,6 @@ impl Runner<'_> {
         if Engine::is_by_loop(command) {
             return self.run_by_loop(request, command, body);
         }
-        let writes = Engine::writes(command);
         let Some(executed) = self.execute_bracketed(request, command, body, hash) else {
             let ran = self.refuse(request, &CommandError::OutOfMemory);
             self.core
@@ -97,7 +96,9 @@ impl Runner<'_> {
             Some(block) => self.park(request, command, body, *block),
             None => match self.finish(request, command, body, executed) {
                 Placed::InRing => Ran::Done,
-                Placed::Waiting => Ran::Held { wrote: writes },
+                Placed::Waiting => Ran::Held {
+                    wrote: self.has_written(command),
+                },
             },
         };
         if placed != Ran::Done {
@@ -140,7 +141,12 @@ impl Runner<'_> {
         hash: Option<u64>,
     ) -> Option<Executed> {
         if !Engine::writes(command) {
-            return Some(self.execute(request, command, body, hash));
+            let executed = if Engine::runs_script(command) {
+                self.execute_script(request, command, body, hash)
+            } else {
+                self.execute(request, command, body, hash)
+            };
+            return Some(executed);
         }
         let changes = self.core.engine.effects.changes;
         self.core.bracket.begin(request.database, request.slot);
@@ -152,6 +158,32 @@ impl Runner<'_> {
             self.core.note_watched(request, command, body, changes);
         }
         executed
+    }
+
+    /// Runs a script, whose commands bracket what they write.
+    fn execute_script(
+        &mut self,
+        request: &RequestHeader,
+        command: StorageCommand,
+        body: &[u8],
+        hash: Option<u64>,
+    ) -> Executed {
+        let mut is_memory_short = false;
+        if self.core.is_over_limit() {
+            self.core.bracket.begin(request.database, request.slot);
+            is_memory_short = !self.core.make_room();
+            self.core.bracket.end();
+        }
+        self.core.begin_script(is_memory_short);
+        let mut executed = self.execute(request, command, body, hash);
+        self.core.end_script(request, command, &mut executed);
+        executed
+    }
+
+    /// Whether a command that has just run may have changed data.
+    fn has_written(&self, command: StorageCommand) -> bool {
+        Engine::writes(command)
+            || Engine::runs_script(command) && self.core.engine.effects.nested.has_written
     }
 
     /// The command waits: keeps it and lets its gateway know.

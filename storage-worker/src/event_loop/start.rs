@@ -27,9 +27,11 @@ use super::control::ControlThread;
 use super::core::{Core, started};
 use super::link::{Doubt, Link, Peer};
 use super::links::{Links, Served};
+use super::script_watch::ScriptWatch;
 use super::{EventLoop, RESUME_WITHIN_MS, Resuming};
 use crate::engine::Engine;
 use crate::keyspace::{self, AttachError, Keyspace};
+use crate::scripts::Watch;
 use crate::settings::{EngineSettings, MemoryLimit, clock_mode, lazy_free};
 use proto::counters::WorkerCounter;
 use runtime::{ArenaState, AttachLink, Child, ChildError, Descriptor, FromChild, Plan};
@@ -158,22 +160,20 @@ pub(crate) fn start(mut child: Child) -> Result<EventLoop, StartError> {
     keyspace.set_clock_mode(clock_mode(&settings));
     keyspace.set_lazy_free(lazy_free(&settings));
     count_start(&party, &plan, &keyspace);
-    let own_page = Party::open(
-        party
-            .fd()
-            .try_clone_to_owned()
-            .map_err(StartError::Thread)?,
-        fingerprint,
-    )?;
+    let own_page = open_again(&party, fingerprint)?;
     let control =
         ControlThread::start(child.events(), own_page, fingerprint).map_err(StartError::Thread)?;
     let seed = registry.hash_seed ^ plan.generation.rotate_left(32) ^ u64::from(plan.index);
-    let engine = Engine::new(
+    let mut engine = Engine::new(
         keyspace,
         EngineSettings::new(&settings),
         registry.hash_seed,
         seed,
     );
+    engine.scripts.take_registry(&registry, plan.index);
+    let mut watch = ScriptWatch::new(open_again(&party, fingerprint)?);
+    watch.set_threshold(u64::try_from(settings.busy_reply_threshold()).unwrap_or(0));
+    engine.scripts.surroundings.watch = Box::new(watch);
     let mut core = Core::new(engine, bracket, party, MemoryLimit::new(&settings), seed);
     core.set_slow_from(settings.slowlog_log_slower_than());
     if plan.deaths_in_a_row > 0 {
@@ -207,6 +207,15 @@ pub(crate) fn start(mut child: Child) -> Result<EventLoop, StartError> {
         is_draining: false,
         _arena: arena,
     })
+}
+
+/// The same page once more.
+fn open_again(party: &Party, fingerprint: u64) -> Result<Party, StartError> {
+    let fd = party
+        .fd()
+        .try_clone_to_owned()
+        .map_err(StartError::Thread)?;
+    Ok(Party::open(fd, fingerprint)?)
 }
 
 /// Maps the arena, and attaches or makes the keyspace in it.

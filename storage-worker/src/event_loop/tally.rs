@@ -64,6 +64,28 @@ impl Tally {
         self.any_errors = true;
     }
 
+    /// Counts a command that was called several times inside of another one.
+    pub(crate) fn count_many(
+        &mut self,
+        command: StorageCommand,
+        error: Option<ErrorCounter>,
+        count: u32,
+    ) {
+        self.count(command, error);
+        let more = count.saturating_sub(1);
+        self.calls[command as usize] += more;
+        self.total += more;
+        if let Some(error) = error {
+            self.failed[command as usize] += more;
+            self.errors[error as usize] += more;
+        }
+    }
+
+    /// The command that is counted next fails with an error that is counted already.
+    pub(crate) fn count_failure(&mut self, command: StorageCommand) {
+        self.failed[command as usize] += 1;
+    }
+
     /// Writes the batch, which took `elapsed`, to the page and begins a new one.
     pub(crate) fn flush(&mut self, page: Counters<'_>, elapsed: Duration) {
         if self.total == 0 {

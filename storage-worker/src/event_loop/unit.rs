@@ -201,7 +201,7 @@ fn decode<'a>(request: &RequestHeader, bytes: &'a [u8], may_write: bool) -> Opti
         ..*request
     };
     Args::new(body, item.argc, &mut Vec::new()).ok()?;
-    let is_allowed = !Engine::is_by_loop(command) && (may_write || !Engine::writes(command));
+    let is_allowed = !Engine::is_by_loop(command) && (may_write || !Engine::may_write(command));
     is_allowed.then_some(Item::Command(header, command, body))
 }
 

@@ -345,6 +345,16 @@ impl Keyspace {
         Pause::new(self.hook.pause_write(db, slot))
     }
 
+    /// The arena is about to change: a bracket around several commands, which those of the commands lie in.
+    pub fn begin_write(&mut self, db: u16, slot: u16) {
+        self.hook.begin_write(db, slot);
+    }
+
+    /// The end of a bracket that `begin_write` began.
+    pub fn end_write(&mut self) {
+        self.hook.end_write();
+    }
+
     /// How the eviction clocks are to be read and written from now on.
     pub fn set_clock_mode(&mut self, mode: ClockMode) {
         self.clock_mode = mode;

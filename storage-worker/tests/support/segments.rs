@@ -54,6 +54,9 @@ impl Segments {
             executable: String::new(),
             config_file: String::new(),
             supervisor_pid: std::process::id(),
+            scripts: Vec::new(),
+            script_flushes: 0,
+            libraries: Vec::new(),
         };
         registry.publish(&contents.to_bytes()).unwrap();
         let counters = worker_page::len(DATABASES);

@@ -20,6 +20,7 @@
 //!
 //! Not here: processes, sockets and segments (`shell`), who is to be started (`layout`).
 
+mod code;
 mod process;
 mod requests;
 mod restart;
@@ -33,10 +34,12 @@ pub use restart::Death;
 use restart::delay_ms;
 pub use types::{Action, Checks, Event};
 
+use code::Code;
 use requests::PendingSet;
 use shutdown::{Drain, HURRY_MS};
 
 use super::layout::Place;
+use proto::registry::Registry;
 use proto::settings::Settings;
 use runtime::message::{PeerState, ToChild};
 use runtime::plan::{ArenaState, PartyId, Role, link_id};
@@ -56,6 +59,7 @@ const DOWN_FROM_MS: Millis = 1_000;
 pub struct Core {
     processes: Vec<Process>,
     settings: Settings,
+    code: Code,
     version: u64,
     checks: Checks,
     pending: Vec<PendingSet>,
@@ -71,6 +75,7 @@ impl Core {
         Self {
             processes: places.into_iter().map(Process::new).collect(),
             settings,
+            code: Code::default(),
             version,
             checks,
             pending: Vec::new(),
@@ -84,6 +89,12 @@ impl Core {
     /// The processes, in the order of their places.
     pub fn processes(&self) -> &[Process] {
         &self.processes
+    }
+
+    /// Writes what changes while the system runs into the registry.
+    pub fn put_into(&self, registry: &mut Registry) {
+        registry.settings = self.settings.changed();
+        self.code.put_into(registry);
     }
 
     /// The settings in force.

@@ -39,23 +39,31 @@ impl Core {
 
     pub(super) fn request(&mut self, now: Millis, process: usize, request: u64, body: Request) {
         match body {
-            Request::SetSettings { pairs, local } => match self.change_settings(&pairs, local) {
-                Ok(()) => {
-                    let version = self.version;
-                    let generation = self.processes[process].generation;
-                    self.pending.push(PendingSet {
-                        process,
-                        generation,
-                        request,
-                        version,
-                    });
-                    self.answer_sets();
+            Request::SetSettings { pairs, local } => {
+                let changed = self.change_settings(&pairs, local);
+                self.answer_change(process, request, changed.map_err(|error| error.to_string()));
+            }
+            Request::AddScript(script) => {
+                let added = self.code.add_script(script);
+                let changed = added.map(|is_new| {
+                    if is_new {
+                        self.publish();
+                    }
+                });
+                self.answer_change(process, request, changed);
+            }
+            Request::ChangeLibraries(change) => {
+                let changed = self.code.change_libraries(change);
+                if changed.is_ok() {
+                    self.publish();
                 }
-                Err(error) => {
-                    let result = Err(error.to_string());
-                    self.send(process, ToChild::Reply { request, result });
-                }
-            },
+                self.answer_change(process, request, changed);
+            }
+            Request::FlushScripts => {
+                self.code.flush_scripts();
+                self.publish();
+                self.answer_change(process, request, Ok(()));
+            }
             Request::RewriteConfig => {
                 self.actions
                     .push(Action::RewriteConfig { process, request });
@@ -117,6 +125,12 @@ impl Core {
             }
         }
         self.settings = settings;
+        self.publish();
+        Ok(())
+    }
+
+    /// The registry has changed: publishes it and lets every process know.
+    fn publish(&mut self) {
         self.version += 1;
         let version = self.version;
         self.actions.push(Action::Publish { version });
@@ -125,7 +139,22 @@ impl Core {
                 self.send(process, ToChild::Registry { version });
             }
         }
-        Ok(())
+    }
+
+    /// Answers once every process has seen the registry as it is now, or at once with an error.
+    fn answer_change(&mut self, process: usize, request: u64, changed: Result<(), String>) {
+        if let Err(text) = changed {
+            let result = Err(text);
+            return self.send(process, ToChild::Reply { request, result });
+        }
+        let generation = self.processes[process].generation;
+        self.pending.push(PendingSet {
+            process,
+            generation,
+            request,
+            version: self.version,
+        });
+        self.answer_sets();
     }
 
     pub(super) fn forget_requests_of(&mut self, process: usize) {

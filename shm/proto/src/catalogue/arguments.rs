@@ -255,6 +255,29 @@ pub(super) const CLIENT_LIST: &[Argument] = &[
         .multiple(),
 ];
 
+pub(super) const SCRIPT_FLUSH: &[Argument] =
+    &[one_of("flush-type", &[word("ASYNC"), word("SYNC")])
+        .since("6.2.0")
+        .optional()];
+
+pub(super) const FUNCTION_FLUSH: &[Argument] =
+    &[one_of("flush-type", &[word("ASYNC"), word("SYNC")]).optional()];
+
+pub(super) const FUNCTION_LIST: &[Argument] = &[
+    string("library-name-pattern")
+        .token("LIBRARYNAME")
+        .optional(),
+    word("WITHCODE").optional(),
+];
+
+pub(super) const FUNCTION_LOAD: &[Argument] =
+    &[word("REPLACE").optional(), string("function-code")];
+
+pub(super) const FUNCTION_RESTORE: &[Argument] = &[
+    string("serialized-value"),
+    one_of("policy", &[word("FLUSH"), word("APPEND"), word("REPLACE")]).optional(),
+];
+
 pub(super) const CLIENT_PAUSE: &[Argument] = &[
     int("timeout"),
     one_of("mode", &[word("WRITE"), word("ALL")])

@@ -29,12 +29,20 @@ const ROWS: &[(Row, &str)] = &[
         "Commands about settings.",
     ),
     (
+        container("function", depends(Group::Scripting, "7.0.0")),
+        "Commands about functions.",
+    ),
+    (
         container("memory", depends(Group::Server, "4.0.0")),
         "Commands about the use of memory.",
     ),
     (
         container("object", depends(Group::Generic, "2.2.3")),
         "Commands about how a value is kept.",
+    ),
+    (
+        container("script", depends(Group::Scripting, "2.6.0")),
+        "Commands about scripts that are known.",
     ),
     (
         container("slowlog", depends(Group::Server, "2.2.12")),

@@ -58,6 +58,8 @@ pub mod flag {
     pub const AT_ONCE_IN_MULTI: u32 = 1 << 29;
     /// Ours: run by the loop of the storage worker itself, which knows clients and brackets (`_unit`).
     pub const BY_LOOP: u32 = 1 << 30;
+    /// Ours: runs a script, which does what the commands in it do.
+    pub const SCRIPT: u32 = 1 << 31;
 
     /// Names of the flags that clients see, in the order in which they are listed.
     pub const NAMES: &[(u32, &str)] = &[

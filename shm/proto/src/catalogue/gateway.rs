@@ -278,6 +278,74 @@ macro_rules! gateway_commands {
             docs(Server, "2.2.12", "O(N) with N the number of entries", NONE)
                 .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"]))
             => slowlog::reset;
+        /// Removes a library and its functions.
+        FunctionDelete ("function|delete", 3, WRITE | NOSCRIPT, none(), Gateway,
+            docs(Scripting, "7.0.0", "O(1)", &[string("library-name")])
+                .tips(&["request_policy:all_shards", "response_policy:all_succeeded"]))
+            => function::delete;
+        /// Removes all libraries.
+        FunctionFlush  ("function|flush", -2, WRITE | NOSCRIPT, none(), Gateway,
+            docs(Scripting, "7.0.0", "O(N) with N the number of functions", FUNCTION_FLUSH)
+                .tips(&["request_policy:all_shards", "response_policy:all_succeeded"]))
+            => function::flush;
+        /// Lists the subcommands.
+        FunctionHelp   ("function|help", 2, LOADING | STALE, none(), Gateway,
+            docs(Scripting, "7.0.0", "O(1)", NONE))
+            => function::help;
+        /// Ends the function that runs.
+        FunctionKill   ("function|kill", 2, NOSCRIPT | ALLOW_BUSY, none(), Gateway,
+            docs(Scripting, "7.0.0", "O(1)", NONE)
+                .tips(&["request_policy:all_shards", "response_policy:one_succeeded"]))
+            => function::kill;
+        /// Describes the libraries.
+        FunctionList   ("function|list", -2, NOSCRIPT, none(), Gateway,
+            docs(Scripting, "7.0.0", "O(N) with N the number of functions", FUNCTION_LIST)
+                .tips(&["nondeterministic_output_order"]))
+            => function::list;
+        /// Adds a library.
+        FunctionLoad   ("function|load", -3, WRITE | DENYOOM | NOSCRIPT, none(), Gateway,
+            docs(Scripting, "7.0.0", "O(1), compiling apart", FUNCTION_LOAD)
+                .tips(&["request_policy:all_shards", "response_policy:all_succeeded"]))
+            => function::load;
+        /// Adds the libraries of a dump.
+        FunctionRestore("function|restore", -3, WRITE | DENYOOM | NOSCRIPT, none(), Gateway,
+            docs(Scripting, "7.0.0", "O(N) with N the number of functions", FUNCTION_RESTORE)
+                .tips(&["request_policy:all_shards", "response_policy:all_succeeded"]))
+            => function::restore;
+        /// Describes the function that runs, and counts the others.
+        FunctionStats  ("function|stats", 2, NOSCRIPT | ALLOW_BUSY, none(), Gateway,
+            docs(Scripting, "7.0.0", "O(1)", NONE)
+                .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"]))
+            => function::stats;
+        /// Switches the debugger of scripts, which is not there, on or off.
+        ScriptDebug    ("script|debug", 3, NOSCRIPT, none(), Gateway,
+            docs(Scripting, "3.2.0", "O(1)", &[one_of("mode", &[word("YES"), word("SYNC"), word("NO")])]))
+            => script::debug;
+        /// Says which scripts are known.
+        ScriptExists   ("script|exists", -3, NOSCRIPT, none(), Gateway,
+            docs(Scripting, "2.6.0", "O(N) with N the number of scripts asked for", &[string("sha1").multiple()])
+                .tips(&["request_policy:all_shards", "response_policy:agg_logical_and"]))
+            => script::exists;
+        /// Forgets all scripts.
+        ScriptFlush    ("script|flush", -2, NOSCRIPT, none(), Gateway,
+            docs(Scripting, "2.6.0", "O(N) with N the number of scripts", SCRIPT_FLUSH)
+                .history(&[("6.2.0", "`ASYNC` and `SYNC`.")])
+                .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"]))
+            => script::flush;
+        /// Lists the subcommands.
+        ScriptHelp     ("script|help", 2, LOADING | STALE, none(), Gateway,
+            docs(Scripting, "5.0.0", "O(1)", NONE))
+            => script::help;
+        /// Ends the script that runs.
+        ScriptKill     ("script|kill", 2, NOSCRIPT | ALLOW_BUSY, none(), Gateway,
+            docs(Scripting, "2.6.0", "O(1)", NONE)
+                .tips(&["request_policy:all_shards", "response_policy:one_succeeded"]))
+            => script::kill;
+        /// Remembers a script without running it.
+        ScriptLoad     ("script|load", 3, NOSCRIPT | STALE, none(), Gateway,
+            docs(Scripting, "2.6.0", "O(N) with N the length of the script", &[string("script")])
+                .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"]))
+            => script::load;
         /// Returns the time of the server.
         Time           ("time", 1, LOADING | STALE | FAST, none(), Gateway,
             docs(Server, "2.6.0", "O(1)", NONE).tips(&["nondeterministic_output"]))

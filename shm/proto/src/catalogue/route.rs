@@ -12,6 +12,9 @@ pub enum Route {
     Scatter(Merge),
     /// On the worker that owns all of its keys; refused if they live on several.
     Together,
+    /// On the worker that owns all of its keys, on any if it has none; refused if they live on several.
+    /// What it touches beside them is not known before it runs.
+    Script,
     /// On every worker; the replies are merged.
     Every(Merge),
     /// One worker after the other, as the cursor says (`SCAN`).

@@ -66,6 +66,14 @@ impl Spec {
             }
     }
 
+    /// Whether it may change keys, by itself or by what it runs.
+    #[inline]
+    #[must_use]
+    pub const fn may_write(&self) -> bool {
+        let runs_any = self.flags.has(flag::SCRIPT) && !self.flags.has(flag::READONLY);
+        self.flags.has(flag::WRITE) || runs_any
+    }
+
     /// What COMMAND tells about it.
     #[must_use]
     pub fn details(&self) -> &'static Details {

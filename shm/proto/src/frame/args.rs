@@ -46,6 +46,30 @@ impl<'a> Args<'a> {
         Ok(Self { bytes, spans })
     }
 
+    /// Arguments that lie at `spans` (start and end, without the name) of `bytes`. A span beyond the bytes
+    /// reads as empty.
+    #[inline]
+    #[must_use]
+    pub fn from_spans(bytes: &'a [u8], spans: &'a [(u32, u32)]) -> Self {
+        let is_whole = |&(start, end): &(u32, u32)| start <= end && end as usize <= bytes.len();
+        let whole = spans.iter().take_while(|span| is_whole(span)).count();
+        Self {
+            bytes,
+            spans: &spans[..whole],
+        }
+    }
+
+    /// Where arguments `from` to `to` (not included) lie: the bytes and their spans.
+    #[inline]
+    #[must_use]
+    pub fn spans(&self, from: usize, to: usize) -> (&'a [u8], &'a [(u32, u32)]) {
+        let limit = |at: usize| at.saturating_sub(1).min(self.spans.len());
+        (
+            self.bytes,
+            &self.spans[limit(from)..limit(to).max(limit(from))],
+        )
+    }
+
     /// Number of arguments, the name included: at least 1.
     #[inline]
     #[must_use]

@@ -132,6 +132,11 @@ impl<'a> ReplyWriter<'a> {
         self.raw(b"\r\n");
     }
 
+    /// A simple string from any bytes; CR and LF become spaces.
+    pub fn status_bytes(&mut self, text: &[u8]) {
+        self.line(b"+", text);
+    }
+
     /// An error reply.
     pub fn error(&mut self, error: &CommandError) {
         if let Some(text) = error.fixed_text() {
@@ -147,9 +152,13 @@ impl<'a> ReplyWriter<'a> {
 
     /// An error reply from its line (first word included, without `-` and CRLF).
     pub fn error_bytes(&mut self, line: &[u8]) {
-        self.raw(b"-");
+        self.line(b"-", line);
+    }
+
+    fn line(&mut self, kind: &[u8], text: &[u8]) {
+        self.raw(kind);
         let start = self.len();
-        self.raw(line);
+        self.raw(text);
         for byte in self.written_mut(start) {
             if matches!(*byte, b'\r' | b'\n') {
                 *byte = b' ';
@@ -261,9 +270,18 @@ impl<'a> ReplyWriter<'a> {
 
     /// Text with a three-letter format (`txt`, `mkd`); in RESP2 a bulk string.
     pub fn verbatim(&mut self, format: &str, value: &[u8]) {
+        self.verbatim_bytes(format.as_bytes(), value);
+    }
+
+    /// The same with a format of any length: what is missing of its three letters are spaces.
+    pub fn verbatim_bytes(&mut self, format: &[u8], value: &[u8]) {
         if self.resp3 {
             self.header(b'=', value.len() as u64 + 4);
-            self.raw(&format.as_bytes()[..3]);
+            let mut letters = *b"   ";
+            for (letter, given) in letters.iter_mut().zip(format) {
+                *letter = *given;
+            }
+            self.raw(&letters);
             self.raw(b":");
             self.raw(value);
             self.raw(b"\r\n");
@@ -275,9 +293,7 @@ impl<'a> ReplyWriter<'a> {
     /// A number of any size from its digits; in RESP2 a bulk string.
     pub fn big_number(&mut self, digits: &[u8]) {
         if self.resp3 {
-            self.raw(b"(");
-            self.raw(digits);
-            self.raw(b"\r\n");
+            self.line(b"(", digits);
         } else {
             self.bulk(digits);
         }

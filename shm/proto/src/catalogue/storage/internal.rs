@@ -67,6 +67,18 @@ macro_rules! internal_rows {
         UnwatchKeys    ("_unwatch", 2, READONLY | INTERNAL | BY_LOOP | FAST, none(), Owner,
             docs(Transactions, "1.0.0", "O(N) with N the number of keys", NONE))
             => internal::by_loop;
+        /// Looks whether a library can be loaded, perhaps in the place of one of that name: code, 0 or 1.
+        FunctionCheck  ("_functioncheck", 3, READONLY | INTERNAL, none(), Owner,
+            docs(Scripting, "1.0.0", "O(N) with N the length of the code", NONE))
+            => script::check_library;
+        /// Reads what FUNCTION DUMP gave.
+        FunctionRead   ("_functionread", 2, READONLY | INTERNAL, none(), Owner,
+            docs(Scripting, "1.0.0", "O(N) with N the length of the code", NONE))
+            => script::read_libraries;
+        /// Looks whether a script compiles.
+        ScriptCheck    ("_scriptcheck", 2, READONLY | INTERNAL, none(), Owner,
+            docs(Scripting, "1.0.0", "O(N) with N the length of the script", NONE))
+            => script::check;
         /// LCS over two strings that came from other workers; they stand in the place of the keys.
         LcsOfStrings   ("_lcs", -3, READONLY | INTERNAL, none(), Owner,
             docs(String, "1.0.0", "O(N*M) with N and M the lengths of the strings", NONE))

@@ -33,6 +33,7 @@ mod hash;
 mod hyperloglog;
 mod internal;
 mod list;
+mod scripting;
 mod server;
 mod set;
 mod sorted_set;

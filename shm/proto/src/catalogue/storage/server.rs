@@ -12,7 +12,7 @@ pub(super) const FLUSH: &[Argument] = &[one_of(
 #[doc(hidden)]
 #[macro_export]
 macro_rules! server_rows {
-    ($with:ident $($gathered:tt)*) => { $crate::internal_rows! { $with
+    ($with:ident $($gathered:tt)*) => { $crate::scripting_rows! { $with
         $($gathered)*
         /// Returns the number of keys in the database.
         DbSize         ("dbsize", 1, READONLY | FAST, none(), Every(Merge::Sum),

@@ -1,0 +1,232 @@
+//! Scripts as a gateway sees them: where they run, and which are remembered.
+//!
+//! ```text
+//!   SCRIPT LOAD  ──> a worker looks whether it compiles ──> the supervisor puts it into the registry
+//!   EVAL         ──> remembered by this process, the oldest goes; runs where its keys live
+//!   EVALSHA      ──> only remembered: first the supervisor puts it into the registry, for all workers
+//!                    and for those that come later; otherwise it runs where its keys live
+//! ```
+//!
+//! So scripts that are made anew for every call stay out of the registry, and those that are called by
+//! their SHA1 survive every process.
+//!
+//! Cost of EVAL: a hash of the body per call. Not here: compiling and running (storage worker).
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use proto::CommandError;
+use proto::catalogue::StorageCommand;
+use proto::number::parse_i64;
+use proto::registry::{Registry, Script};
+use proto::settings::bytes::to_text;
+use proto::sha1::sha1;
+use runtime::Request;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::call::Call;
+use crate::core::{Core, Flow};
+use crate::internal::{BY_BODY, BY_SHA1};
+use crate::router::Place;
+
+/// Scripts of EVAL that are remembered.
+const REMEMBERED_MAX: usize = 500;
+/// Bytes of them.
+const REMEMBERED_BYTES_MAX: usize = 64 << 20;
+
+/// A SHA1 as 40 hexadecimal digits in lower case.
+pub(crate) type Sha1Text = [u8; 40];
+
+/// A SHA1 as text; case does not matter.
+pub(crate) fn sha1_text(text: &[u8]) -> Option<Sha1Text> {
+    let mut lower: Sha1Text = text.try_into().ok()?;
+    lower.make_ascii_lowercase();
+    Some(lower)
+}
+
+/// The SHA1 of a script.
+pub(crate) fn digest_text(body: &[u8]) -> Sha1Text {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = [0; 40];
+    for (pair, byte) in text.chunks_exact_mut(2).zip(sha1(body)) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
+    }
+    text
+}
+
+/// A script for the registry.
+pub(crate) fn script(sha1: &Sha1Text, body: &[u8]) -> Script {
+    Script {
+        sha1: String::from_utf8_lossy(sha1).into_owned(),
+        body: to_text(body),
+    }
+}
+
+/// The scripts that a gateway process knows.
+#[derive(Debug, Default)]
+pub(crate) struct ScriptStore {
+    /// Those in the registry.
+    known: HashSet<Sha1Text>,
+    flushes: u64,
+    /// Those of EVAL.
+    remembered: HashMap<Sha1Text, Arc<[u8]>>,
+    /// The same, oldest first.
+    order: VecDeque<Sha1Text>,
+    bytes: usize,
+}
+
+impl ScriptStore {
+    /// Takes over what is in the registry; true if threads may have seen scripts that are gone.
+    pub(crate) fn take_registry(&mut self, registry: &Registry) -> bool {
+        let is_flushed = registry.script_flushes != self.flushes;
+        self.flushes = registry.script_flushes;
+        let scripts = registry.scripts.iter();
+        self.known = scripts
+            .filter_map(|script| sha1_text(script.sha1.as_bytes()))
+            .collect();
+        if is_flushed {
+            self.remembered.clear();
+        }
+        self.remembered.retain(|sha1, _| !self.known.contains(sha1));
+        self.order.retain(|sha1| self.remembered.contains_key(sha1));
+        self.bytes = self.remembered.values().map(|body| body.len()).sum();
+        is_flushed
+    }
+
+    /// Remembers a script; true if others are forgotten for it.
+    pub(crate) fn remember(&mut self, sha1: Sha1Text, body: &[u8]) -> bool {
+        if body.len() > REMEMBERED_BYTES_MAX || self.has(&sha1) {
+            return false;
+        }
+        self.remembered.insert(sha1, body.into());
+        self.order.push_back(sha1);
+        self.bytes += body.len();
+        let mut is_any_gone = false;
+        while self.order.len() > REMEMBERED_MAX || self.bytes > REMEMBERED_BYTES_MAX {
+            let Some(oldest) = self.order.front().copied() else {
+                break;
+            };
+            self.forget(&oldest);
+            is_any_gone = true;
+        }
+        is_any_gone
+    }
+
+    /// Forgets one of EVAL.
+    pub(crate) fn forget(&mut self, sha1: &Sha1Text) {
+        if let Some(body) = self.remembered.remove(sha1) {
+            self.bytes -= body.len();
+            self.order.retain(|known| known != sha1);
+        }
+    }
+
+    /// Whether it is known here or in the registry.
+    pub(crate) fn has(&self, sha1: &Sha1Text) -> bool {
+        self.known.contains(sha1) || self.remembered.contains_key(sha1)
+    }
+
+    /// Whether it is in the registry.
+    pub(crate) fn is_registered(&self, sha1: &Sha1Text) -> bool {
+        self.known.contains(sha1)
+    }
+
+    /// The body of a script that only this process knows.
+    pub(crate) fn remembered(&self, sha1: &Sha1Text) -> Option<Arc<[u8]>> {
+        self.remembered.get(sha1).cloned()
+    }
+
+    /// How many are known.
+    pub(crate) fn len(&self) -> usize {
+        self.known.len() + self.remembered.len()
+    }
+}
+
+/// Hashes of scripts that a thread need not remember again.
+#[derive(Debug, Default)]
+pub(crate) struct SeenScripts {
+    hashes: HashSet<u64>,
+    epoch: u64,
+}
+
+impl Core {
+    /// Sends a script where its keys live.
+    pub(crate) fn route_script(&mut self, call: &Call<'_>, command: StorageCommand) -> Flow {
+        if let Some(flow) = self.prepare_script(call, command) {
+            return flow;
+        }
+        match self.script_place(call) {
+            Place::One { worker, slot } => self.send(call, command, worker, slot),
+            Place::Several => self.error(call.index, &CommandError::CrossSlot),
+        }
+    }
+
+    /// Does what must be done before a script runs, or stands in a transaction; `Some` if the command has to
+    /// wait for that.
+    pub(crate) fn prepare_script(
+        &mut self,
+        call: &Call<'_>,
+        command: StorageCommand,
+    ) -> Option<Flow> {
+        if BY_BODY.contains(&command) {
+            self.remember_script(call.arg(1));
+            return None;
+        }
+        if BY_SHA1.contains(&command) {
+            return self.register_first(call);
+        }
+        None
+    }
+
+    /// Where its keys live; what is not understood goes to any worker, which refuses it.
+    fn script_place(&self, call: &Call<'_>) -> Place {
+        let count = parse_i64(call.arg(2)).and_then(|count| usize::try_from(count).ok());
+        match count {
+            Some(count @ 1..) if count <= call.len().saturating_sub(3) => {
+                self.place_of(call, 3, 2 + count, 1)
+            }
+            _ => Place::One { worker: 0, slot: 0 },
+        }
+    }
+
+    fn remember_script(&mut self, body: &[u8]) {
+        let epoch = self.shared.script_epoch();
+        let seen = &mut self.seen_scripts;
+        if seen.epoch != epoch || seen.hashes.len() > REMEMBERED_MAX {
+            seen.epoch = epoch;
+            seen.hashes.clear();
+        }
+        if seen.hashes.insert(xxh3_64(body)) {
+            self.shared.remember_script(digest_text(body), body);
+        }
+    }
+
+    /// A script that only this process knows must be known to all before it is called by its SHA1; the
+    /// command then waits.
+    fn register_first(&mut self, call: &Call<'_>) -> Option<Flow> {
+        let sha1 = sha1_text(call.arg(1))?;
+        let body = self.shared.scripts(|scripts| scripts.remembered(&sha1))?;
+        let who = self.get(call.index)?.who(call.index);
+        let request = Request::AddScript(script(&sha1, &body));
+        self.ask_and_retry(who, request, sha1)
+            .then_some(Flow::Retry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_are_forgotten() {
+        let mut store = ScriptStore::default();
+        for number in 0..REMEMBERED_MAX {
+            let body = format!("return {number}");
+            assert!(!store.remember(digest_text(body.as_bytes()), body.as_bytes()));
+        }
+        assert!(store.remember(digest_text(b"x"), b"x"));
+        assert_eq!(store.len(), REMEMBERED_MAX);
+        assert!(!store.has(&digest_text(b"return 0")));
+        assert!(store.has(&digest_text(b"x")));
+    }
+}

@@ -1,0 +1,196 @@
+//! What a script's commands run in: which are allowed, where their keys may live, and the few that a
+//! gateway answers when a client calls them.
+
+use crate::scripts::Surroundings;
+use crate::unit::{Ground, Manner, Unit};
+use proto::CommandError;
+use proto::catalogue::{
+    self, CommandRef, GatewayCommand, Lookup, Reach, Route, Spec, flag, routing_keys,
+};
+use proto::frame::Args;
+use proto::number::parse_i64;
+use proto::resp::reply::ReplyWriter;
+use proto::slot::slot_of;
+use script::{Host, Tick, Words, flags};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Nested<'a, 'w> {
+    pub(super) ground: Ground<'a>,
+    pub(super) unit: Unit,
+    pub(super) manner: Manner,
+    pub(super) surroundings: &'w mut Surroundings,
+    /// Its name, if it is a function.
+    pub(super) function: Option<&'w [u8]>,
+    /// What the script promises.
+    pub(super) promises: u8,
+    pub(super) is_read_only: bool,
+}
+
+impl Nested<'_, '_> {
+    /// The script has ended.
+    pub(super) fn finish(mut self) {
+        let has_written = self.unit.finish(&mut self.ground);
+        self.ground.effects.nested.has_written |= has_written;
+    }
+
+    fn run(
+        &mut self,
+        words: Words<'_>,
+        resp3: bool,
+        reply: &mut Vec<u8>,
+    ) -> Result<(), CommandError> {
+        let spec = find(words)?;
+        if !spec.arity_fits(words.spans.len()) {
+            return Err(CommandError::ScriptArity);
+        }
+        if spec.flags.has(flag::NOSCRIPT) {
+            return Err(CommandError::ScriptForbidden);
+        }
+        let command = match spec.command {
+            CommandRef::Storage(command) => command,
+            CommandRef::Gateway(command) => return self.answer(command, words, resp3, reply),
+            CommandRef::Container(_) => return Err(CommandError::ScriptArity),
+        };
+        self.check(spec, words)?;
+        let manner = Manner {
+            is_resp3: resp3,
+            ..self.manner
+        };
+        let arguments = words.spans.get(1..).unwrap_or_default();
+        let args = Args::from_spans(words.bytes, arguments);
+        let error = self
+            .unit
+            .run(&mut self.ground, command, args, manner, reply);
+        self.ground.effects.nested.count(command, error);
+        Ok(())
+    }
+
+    fn check(&self, spec: &'static Spec, words: Words<'_>) -> Result<(), CommandError> {
+        if self.is_read_only && spec.flags.has(flag::WRITE) {
+            return Err(CommandError::ScriptWrites);
+        }
+        // A script that has written is not stopped half-way.
+        let is_refused = self.surroundings.is_memory_short
+            && spec.flags.has(flag::DENYOOM)
+            && self.promises & flags::ALLOW_OOM == 0
+            && !self.unit.has_written();
+        if is_refused {
+            return Err(CommandError::OutOfMemory);
+        }
+        match &self.surroundings.slots {
+            None => Ok(()),
+            Some(slots) => check_slots(spec, words, slots),
+        }
+    }
+
+    /// Commands that touch no keys.
+    fn answer(
+        &mut self,
+        command: GatewayCommand,
+        words: Words<'_>,
+        resp3: bool,
+        reply: &mut Vec<u8>,
+    ) -> Result<(), CommandError> {
+        let mut reply = ReplyWriter::to_vec(reply, resp3);
+        match command {
+            GatewayCommand::Ping if words.spans.len() > 2 => {
+                return Err(CommandError::Arity { name: "ping" });
+            }
+            GatewayCommand::Ping if words.spans.len() == 1 => reply.simple("PONG"),
+            GatewayCommand::Ping | GatewayCommand::Echo => reply.bulk(words.get(1)),
+            GatewayCommand::Time => {
+                let now = self.ground.now.get();
+                reply.array(2);
+                reply.bulk_int(i64::try_from(now / 1000).unwrap_or(i64::MAX));
+                reply.bulk_int(i64::try_from(now % 1000 * 1000).unwrap_or(0));
+            }
+            GatewayCommand::Select => {
+                self.manner.db = self.database(words.get(1))?;
+                self.ground.effects.counts_elsewhere = true;
+                reply.ok();
+            }
+            GatewayCommand::Wait => reply.int(0),
+            _ => return Err(CommandError::ScriptNotServed),
+        }
+        Ok(())
+    }
+
+    fn database(&self, text: &[u8]) -> Result<u16, CommandError> {
+        let number = parse_i64(text).ok_or(CommandError::NotAnInteger)?;
+        if i32::try_from(number).is_err() {
+            return Err(CommandError::NotInt32);
+        }
+        let number = u16::try_from(number).ok();
+        number
+            .filter(|&number| number < self.ground.settings.databases)
+            .ok_or(CommandError::DatabaseOutOfRange)
+    }
+}
+
+fn find(words: Words<'_>) -> Result<&'static Spec, CommandError> {
+    let sub = (words.spans.len() > 1).then(|| words.get(1));
+    match catalogue::find(words.get(0), sub) {
+        Lookup::Found(spec, _) => Ok(spec),
+        _ => Err(CommandError::ScriptUnknownCommand),
+    }
+}
+
+/// All keys of the command must live here.
+fn check_slots(spec: &Spec, words: Words<'_>, slots: &[bool]) -> Result<(), CommandError> {
+    let is_here = |key: &[u8]| {
+        slots
+            .get(usize::from(slot_of(key)))
+            .copied()
+            .unwrap_or(false)
+    };
+    let mut keys = Vec::new();
+    match spec.route {
+        Route::Every(_) | Route::Cursor | Route::RandomWorker => {
+            return Err(CommandError::ScriptElsewhere);
+        }
+        _ => {
+            let argument = |at: usize| words.get(at);
+            if routing_keys(spec, words.spans.len(), argument, &mut keys) == Reach::Anywhere {
+                return Err(CommandError::ScriptElsewhere);
+            }
+        }
+    }
+    if keys
+        .iter()
+        .all(|key| is_here(words.get(key.position as usize)))
+    {
+        Ok(())
+    } else {
+        Err(CommandError::ScriptElsewhere)
+    }
+}
+
+impl Host for Nested<'_, '_> {
+    fn call(&mut self, words: Words<'_>, resp3: bool, reply: &mut Vec<u8>) {
+        if let Err(error) = self.run(words, resp3, reply) {
+            reply.clear();
+            error.write_resp(reply);
+        }
+    }
+
+    fn may_call(&mut self, words: Words<'_>) -> Option<bool> {
+        // There are no users with less rights yet.
+        find(words).ok().map(|_| true)
+    }
+
+    fn log(&mut self, level: u8, text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        match level {
+            0 => tracing::debug!("script: {text}"),
+            1 | 2 => tracing::info!("script: {text}"),
+            _ => tracing::warn!("script: {text}"),
+        }
+    }
+
+    fn tick(&mut self) -> Tick {
+        self.surroundings
+            .watch
+            .tick(self.function, self.unit.has_written())
+    }
+}
