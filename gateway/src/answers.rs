@@ -198,10 +198,17 @@ impl Core {
     #[cold]
     fn lane_broken(&mut self, worker: usize, error: &dyn std::fmt::Display) {
         tracing::error!(worker, %error, "replies of a storage worker make no sense, link given up");
-        let link = self.lanes.parts_mut(worker).map(|parts| parts.link);
-        if let Some(link) = link {
+        let parts = self.lanes.parts_mut(worker);
+        if let Some((link, generation)) = parts.map(|parts| (parts.link, parts.generation)) {
             self.detach(link);
+            self.shared.report_broken(link, generation);
         }
+        self.close_unanswered();
+    }
+
+    /// Ends the connections that wait for a reply: it may never come.
+    #[cold]
+    pub(crate) fn close_unanswered(&mut self) {
         let unanswered = |place: &Option<Box<Connection>>| {
             let connection = place.as_deref();
             connection.is_some_and(|connection| connection.replies.in_flight() > 0)

@@ -55,8 +55,9 @@ pub(crate) struct LaneParts {
     pub(crate) their_position: usize,
     /// The worker's place in our news flags.
     pub(crate) our_position: usize,
-    /// Number of the link, for the supervisor.
+    /// Number and generation of the link, for the supervisor.
     pub(crate) link: u32,
+    pub(crate) generation: u64,
 }
 
 /// The pair of rings to one worker.

@@ -255,6 +255,10 @@ impl Core {
         match letter {
             Letter::Attach { worker, parts } => {
                 self.settle_lent();
+                // The worker has found its end of the old link damaged.
+                if self.lanes.parts_mut(worker).is_some() {
+                    self.close_unanswered();
+                }
                 self.lanes.attach(worker, *parts);
                 self.look_everywhere = true;
             }

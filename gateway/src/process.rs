@@ -317,6 +317,7 @@ impl Process {
             their_position: link.plan.peer_position as usize,
             our_position: link.plan.own_position as usize,
             link: link.plan.link,
+            generation: link.plan.generation,
         };
         let links = self.links.entry(thread).or_default();
         *links = (*links).max(parts.our_position + 1);

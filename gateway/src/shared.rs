@@ -184,6 +184,16 @@ impl Shared {
             && control.send(&FromChild::Request { request, body }).is_ok()
     }
 
+    /// Lets the supervisor know that a link is of no use any more; it makes a new one.
+    pub(crate) fn report_broken(&self, link: u32, generation: u64) {
+        let message = FromChild::LinkBroken { link, generation };
+        if let Some(control) = &self.control
+            && let Err(error) = control.send(&message)
+        {
+            tracing::debug!(%error, "the supervisor was not told");
+        }
+    }
+
     /// The supervisor is gone, or one is there again.
     pub(crate) fn set_supervised(&self, supervised: bool) {
         self.supervised.store(supervised, Ordering::Relaxed);

@@ -7,6 +7,7 @@
 mod drain;
 mod gateway;
 mod large_replies;
+mod links;
 mod load;
 mod storage_worker;
 mod supervisor;

@@ -235,6 +235,27 @@ impl Segments {
         Ok(())
     }
 
+    /// Makes one link anew, unless it is not of this generation any more or there is no such link: then
+    /// nothing is done, and the answer is false.
+    ///
+    /// # Errors
+    /// Too little memory or too few descriptors.
+    pub fn renew_link(
+        &mut self,
+        thread: u32,
+        worker: u32,
+        generation: u64,
+    ) -> Result<bool, Failure> {
+        let is_one = thread < self.layout.gateway_threads && worker < self.layout.storage_workers;
+        let position = self.link_position(thread, worker);
+        if !is_one || self.links[position].generation != generation {
+            return Ok(false);
+        }
+        self.links[position].segment = self.new_link(thread, worker)?;
+        self.links[position].generation += 1;
+        Ok(true)
+    }
+
     fn link_position(&self, thread: u32, worker: u32) -> usize {
         (thread * self.layout.storage_workers + worker) as usize
     }

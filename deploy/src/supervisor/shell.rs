@@ -228,6 +228,11 @@ impl Shell {
             Action::Kill { process } => self.kill(process),
             Action::Send { process, message } => self.send(process, message, Vec::new()),
             Action::RenewLinks { process } => self.renew_links(process),
+            Action::RenewLink {
+                thread,
+                worker,
+                generation,
+            } => self.renew_link(thread, worker, generation),
             Action::FreshArena { process } => {
                 let index = self.core.processes()[process].place.first_party;
                 if let Err(error) = self.parts.segments.renew_arena(index) {
@@ -442,6 +447,26 @@ impl Shell {
                         .link_end(thread.index, worker, Role::StorageWorker);
                 self.send(process, ToChild::AttachLink(plan), handles);
             }
+        }
+    }
+
+    fn renew_link(&mut self, thread: u32, worker: u32, generation: u64) {
+        let segments = &mut self.parts.segments;
+        match segments.renew_link(thread, worker, generation) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                tracing::error!("link of thread {thread} and worker {worker}: {error}");
+                return;
+            }
+        }
+        for process in 0..self.core.processes().len() {
+            if !self.links_of(process).contains(&(thread, worker)) {
+                continue;
+            }
+            let role = self.core.processes()[process].place.role;
+            let (plan, handles) = self.parts.segments.link_end(thread, worker, role);
+            self.send(process, ToChild::AttachLink(plan), handles);
         }
     }
 

@@ -315,6 +315,17 @@ fn nobody_waits_for_a_worker_that_sends_garbage() {
     // The other one serves on; the keys of this one are gone for now, and that is said.
     assert_eq!(world.say(idle, &command(&[b"GET", b"b"])), "$1\r\n1\r\n");
     assert!(world.say(idle, &command(&[b"GET", b"a"])).starts_with('-'));
+    // With a new link they are there again.
+    world.attach_again(1);
+    assert_eq!(world.say(idle, &command(&[b"GET", b"a"])), "$-1\r\n");
+    // A new link in place of one that was not broken here: the worker has found that.
+    let asked = world.open();
+    world.core.input(asked, &command(&[b"GET", b"a"]));
+    world.turn(100);
+    world.attach_again(1);
+    world.settle();
+    assert_eq!(world.closed[1..], [asked]);
+    assert_eq!(world.say(idle, &command(&[b"GET", b"a"])), "$-1\r\n");
 }
 
 #[test]

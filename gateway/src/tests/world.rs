@@ -18,6 +18,7 @@ use crate::connection::Origin;
 use crate::core::{Core, Now};
 use crate::lanes::LaneParts;
 use crate::live::Live;
+use crate::mail::Letter;
 use crate::shared::{Mailbox, Shared};
 use crate::tally::Tally;
 
@@ -320,6 +321,38 @@ pub(super) fn run(command: S, args: Args<'_>, values: &mut Values, reply: &mut R
     }
 }
 
+/// A link to a model of worker number `worker`.
+fn link_to(worker: usize, ring_bytes: usize, party: &Arc<Party>) -> (LaneParts, ModelWorker) {
+    let link = LinkSegment::create("link", ring_bytes, FINGERPRINT).unwrap();
+    let (requests, replies) = link.try_clone().unwrap().requester().unwrap();
+    let side = link.side_producer().unwrap();
+    let (their_requests, their_replies) = link.responder(None).unwrap();
+    let parts = LaneParts {
+        requests,
+        replies,
+        side,
+        worker: Party::create("worker", 2, 0, 64, FINGERPRINT).unwrap(),
+        bell: Bell::Futex,
+        their_position: 0,
+        our_position: worker,
+        link: u32::try_from(worker).unwrap(),
+        generation: 1,
+    };
+    let model = ModelWorker {
+        requests: their_requests,
+        replies: their_replies,
+        gateway: Arc::clone(party),
+        position: worker,
+        values: HashMap::new(),
+        assembly: HashMap::new(),
+        waiting: Vec::new(),
+        last: None,
+        spans: Vec::new(),
+        returned: 0,
+    };
+    (parts, model)
+}
+
 /// A core with its lanes and workers.
 pub(super) struct World {
     pub(super) core: Core,
@@ -372,33 +405,9 @@ impl World {
         };
         let mut models = Vec::new();
         for worker in 0..workers {
-            let link = LinkSegment::create("link", ring_bytes, FINGERPRINT).unwrap();
-            let (requests, replies) = link.try_clone().unwrap().requester().unwrap();
-            let side = link.side_producer().unwrap();
-            let (their_requests, their_replies) = link.responder(None).unwrap();
-            let parts = LaneParts {
-                requests,
-                replies,
-                side,
-                worker: Party::create("worker", 2, 0, 64, FINGERPRINT).unwrap(),
-                bell: Bell::Futex,
-                their_position: 0,
-                our_position: worker,
-                link: u32::try_from(worker).unwrap(),
-            };
+            let (parts, model) = link_to(worker, ring_bytes, &party);
             core.lanes.attach(worker, parts);
-            models.push(ModelWorker {
-                requests: their_requests,
-                replies: their_replies,
-                gateway: Arc::clone(&party),
-                position: worker,
-                values: HashMap::new(),
-                assembly: HashMap::new(),
-                waiting: Vec::new(),
-                last: None,
-                spans: Vec::new(),
-                returned: 0,
-            });
+            models.push(model);
         }
         Self {
             core,
@@ -407,6 +416,14 @@ impl World {
             received: HashMap::new(),
             closed: Vec::new(),
         }
+    }
+
+    /// Worker number `worker`, without its values, comes with a new link.
+    pub(super) fn attach_again(&mut self, worker: usize) {
+        let (parts, model) = link_to(worker, 1 << 16, &self.party);
+        self.workers[worker] = model;
+        let parts = Box::new(parts);
+        self.core.letter(Letter::Attach { worker, parts });
     }
 
     pub(super) fn open(&mut self) -> u32 {

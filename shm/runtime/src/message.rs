@@ -175,6 +175,13 @@ pub enum FromChild {
         /// The link.
         link: u32,
     },
+    /// What stands in this link makes no sense. Its end is dropped; the supervisor makes it anew.
+    LinkBroken {
+        /// The link.
+        link: u32,
+        /// Its generation.
+        generation: u64,
+    },
     /// The settings of this version of the registry are in force here.
     RegistrySeen {
         /// The version.

@@ -70,6 +70,12 @@ pub fn link_id(gateway_thread: u32, storage_worker: u32) -> u32 {
     gateway_thread * 256 + storage_worker
 }
 
+/// Gateway thread and storage worker of a link.
+#[must_use]
+pub fn parties_of_link(link: u32) -> (u32, u32) {
+    (link / 256, link % 256)
+}
+
 /// What a descriptor is. Descriptors arrive in messages before [`Plan`]; see
 /// [`crate::Child::take`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -61,6 +61,8 @@ pub(crate) struct Core {
     pub(crate) now: UnixMillis,
     /// Frames seen ahead; scratch memory.
     pub(crate) ahead: Vec<Ahead>,
+    /// Links that were dropped because they are damaged, and their generations.
+    pub(crate) broken: Vec<(u32, u64)>,
     /// Replies that nobody wants; scratch memory.
     pub(crate) unwanted: Vec<u8>,
     pub(crate) limit: MemoryLimit,
@@ -122,6 +124,7 @@ impl Core {
             inner_reply: Vec::new(),
             waiters: Waiters::default(),
             watching: Watching::default(),
+            broken: Vec::new(),
             deferred: Vec::new(),
             arrived: Vec::new(),
             deadly: None,

@@ -13,6 +13,7 @@ pub(super) struct Served {
     pub(super) link: Link,
     /// Our place for it in our own news.
     pub(super) position: usize,
+    pub(super) generation: u64,
     /// It had more than one batch, or waits for room: look at it again without news.
     pub(super) is_pending: bool,
 }
@@ -141,6 +142,7 @@ impl Links {
     fn drop_broken(&mut self, core: &mut Core, at: usize, error: &LinkError) {
         let link = self.0[at].link.id();
         tracing::error!(link, %error, "link dropped: its ring is damaged");
+        core.broken.push((link, self.0[at].generation));
         self.remove(core, link);
     }
 }

@@ -112,6 +112,9 @@ impl EventLoop {
                 Some(resuming) => self.resume(resuming),
                 None => self.serve_links(),
             };
+            while let Some((link, generation)) = self.core.broken.pop() {
+                self.report(&FromChild::LinkBroken { link, generation });
+            }
             if !is_busy {
                 self.sleep();
             }

@@ -315,6 +315,7 @@ impl EventLoop {
         Ok(Served {
             link,
             position: plan.own_position as usize,
+            generation: plan.generation,
             is_pending: true,
         })
     }

@@ -42,8 +42,9 @@ use super::layout::Place;
 use proto::registry::Registry;
 use proto::settings::Settings;
 use runtime::message::{PeerState, ToChild};
-use runtime::plan::{ArenaState, PartyId, Role, link_id};
+use runtime::plan::{ArenaState, PartyId, Role, link_id, parties_of_link};
 use shm::PartyState;
+use std::collections::BTreeMap;
 
 /// Milliseconds since the supervisor started.
 pub type Millis = u64;
@@ -54,6 +55,9 @@ const FIRST_START_DEATHS_MAX: u32 = 5;
 /// Delay from which on requests for a part are answered with an error instead of waiting for it.
 const DOWN_FROM_MS: Millis = 1_000;
 
+/// A link that breaks again within this time is not at fault itself: its worker is replaced.
+const BROKEN_AGAIN_MS: Millis = 10_000;
+
 /// The supervisor's state.
 #[derive(Debug)]
 pub struct Core {
@@ -63,6 +67,8 @@ pub struct Core {
     version: u64,
     checks: Checks,
     pending: Vec<PendingSet>,
+    /// Links that were broken: which generation was, and when.
+    broken: BTreeMap<u32, (u64, Millis)>,
     drain: Drain,
     was_ready: bool,
     exiting: bool,
@@ -79,6 +85,7 @@ impl Core {
             version,
             checks,
             pending: Vec::new(),
+            broken: BTreeMap::new(),
             drain: Drain::No,
             was_ready: false,
             exiting: false,
@@ -371,6 +378,33 @@ impl Core {
                     },
                 );
             }
+        }
+    }
+
+    /// One end of a link says that the other one has written what makes no sense. Both get a new one.
+    fn link_broken(&mut self, now: Millis, link: u32, generation: u64) {
+        let (thread, index) = parties_of_link(link);
+        let is_its =
+            |place: &Place| place.role == Role::StorageWorker && place.first_party == index;
+        let worker = self.processes.iter().position(|it| is_its(&it.place));
+        let last = self.broken.get(&link).copied();
+        let is_known = last.is_some_and(|(last, _)| generation <= last);
+        let Some(worker) = worker.filter(|_| !is_known) else {
+            return;
+        };
+        self.broken.insert(link, (generation, now));
+        let name = PartyId::gateway_thread(thread);
+        let text = format!("the link of {name} and storage worker {index} is damaged: made anew");
+        self.log(tracing::Level::ERROR, text);
+        self.actions.push(Action::RenewLink {
+            thread,
+            worker: index,
+            generation,
+        });
+        if last.is_some_and(|(_, at)| now.saturating_sub(at) < BROKEN_AGAIN_MS) {
+            let text = format!("storage worker {index} damages its links: killed");
+            self.log(tracing::Level::ERROR, text);
+            self.actions.push(Action::Kill { process: worker });
         }
     }
 

@@ -20,6 +20,7 @@ impl Core {
         match message {
             FromChild::Ready => self.ready(now, process),
             FromChild::Attached { .. } | FromChild::Detached { .. } => {}
+            FromChild::LinkBroken { link, generation } => self.link_broken(now, link, generation),
             FromChild::RegistrySeen { version } => {
                 let place = &mut self.processes[process];
                 place.seen_version = place.seen_version.max(version);

@@ -385,6 +385,43 @@ fn a_dead_gateway_gets_new_links_and_workers_drop_the_old_ones() {
 }
 
 #[test]
+fn a_damaged_link_is_made_anew_and_a_worker_that_damages_it_again_is_replaced() {
+    let mut story = Story::serving(2);
+    let broken = |generation| FromChild::LinkBroken {
+        link: link_id(1, 0),
+        generation,
+    };
+    let renewal = |generation| {
+        move |action: &Action| {
+            let wanted = Action::RenewLink {
+                thread: 1,
+                worker: 0,
+                generation,
+            };
+            *action == wanted
+        }
+    };
+    let killed = |action: &Action| *action == Action::Kill { process: 1 };
+    // Both ends may say so, and what they say may be late.
+    story.at(1_000).say(0, broken(1)).say(1, broken(1));
+    assert_eq!(story.take(renewal(1)), 1);
+    assert_eq!(story.take(killed), 0);
+    story.at(60_000).say(0, broken(2));
+    assert_eq!((story.take(renewal(2)), story.take(killed)), (1, 0));
+    story.at(65_000).say(0, broken(3));
+    assert_eq!((story.take(renewal(3)), story.take(killed)), (1, 1));
+    // No such worker.
+    let link = link_id(1, 7);
+    let unknown = FromChild::LinkBroken {
+        link,
+        generation: 1,
+    };
+    story.log.clear();
+    story.say(0, unknown);
+    assert!(story.log.is_empty());
+}
+
+#[test]
 fn a_stopped_process_is_killed_after_its_time_but_not_when_it_goes_on() {
     let mut story = Story::serving(1);
     story.at(1_000).event(Event::Stopped {

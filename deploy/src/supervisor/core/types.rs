@@ -83,6 +83,16 @@ pub enum Action {
         /// Position of the gateway's place.
         process: usize,
     },
+    /// Make a new segment for a link, unless that has been done since this generation, and give both
+    /// parties their ends.
+    RenewLink {
+        /// Number of the gateway thread.
+        thread: u32,
+        /// Number of the worker.
+        worker: u32,
+        /// The generation that is of no use any more.
+        generation: u64,
+    },
     /// Give a worker an empty arena.
     FreshArena {
         /// Position of the worker's place.

@@ -196,6 +196,7 @@ impl Hall {
             let served = Served {
                 link,
                 position,
+                generation: 1,
                 is_pending: true,
             };
             links.add(&mut core, served);
