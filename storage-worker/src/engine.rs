@@ -92,6 +92,46 @@ const fn traits() -> [Traits; StorageCommand::COUNT] {
     traits
 }
 
+/// Number of the argument that names an element of the collection at the key, so that its memory can be
+/// asked for ahead; 0 if none does. Indexed by `StorageCommand`.
+static ELEMENT_ARGUMENTS: [u8; StorageCommand::COUNT] = element_arguments();
+
+const fn element_arguments() -> [u8; StorageCommand::COUNT] {
+    let mut arguments = [0; StorageCommand::COUNT];
+    let mut named = 0;
+    while named < ELEMENT_IS_SECOND.len() {
+        arguments[ELEMENT_IS_SECOND[named] as usize] = 2;
+        named += 1;
+    }
+    // Behind the score, if there are no options.
+    arguments[StorageCommand::ZAdd as usize] = 3;
+    arguments[StorageCommand::ZIncrBy as usize] = 3;
+    arguments
+}
+
+/// Commands whose second argument names an element.
+const ELEMENT_IS_SECOND: [StorageCommand; 19] = [
+    StorageCommand::HSet,
+    StorageCommand::HGet,
+    StorageCommand::HSetNx,
+    StorageCommand::HMSet,
+    StorageCommand::HExists,
+    StorageCommand::HDel,
+    StorageCommand::HIncrBy,
+    StorageCommand::HIncrByFloat,
+    StorageCommand::HStrLen,
+    StorageCommand::HMGet,
+    StorageCommand::SAdd,
+    StorageCommand::SRem,
+    StorageCommand::SIsMember,
+    StorageCommand::SMIsMember,
+    StorageCommand::ZScore,
+    StorageCommand::ZRem,
+    StorageCommand::ZRank,
+    StorageCommand::ZRevRank,
+    StorageCommand::ZMScore,
+];
+
 /// A command that was executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Executed {
@@ -194,6 +234,12 @@ impl Engine {
             Some(FAST_MICROS..) => Traits::MAY_BE_SLOW,
             Some(_) => Traits::IS_LOGGED,
         };
+    }
+
+    /// Number of the argument that names an element of the collection at the key; 0 if none does.
+    #[inline]
+    pub fn element_argument(command: StorageCommand) -> usize {
+        usize::from(ELEMENT_ARGUMENTS[command as usize])
     }
 
     /// Whether argument 1 of the command is a key.

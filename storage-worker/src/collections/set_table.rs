@@ -64,6 +64,12 @@ fn is_member(element: Element, member: &[u8]) -> bool {
 }
 
 impl SetTable {
+    /// What finds elements by the system-wide hash of their names.
+    #[inline]
+    pub(crate) fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
+    }
+
     /// A table without members, in the arena. `seed` is the hash seed of the whole system.
     #[must_use]
     pub fn create(seed: u64) -> Owned<SetTable> {

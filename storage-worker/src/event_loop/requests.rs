@@ -10,6 +10,7 @@
 //!   pass 1  prefetch slot headers
 //!   pass 2  prefetch buckets
 //!   pass 3  prefetch entries
+//!   pass 4  and 5, for HSET, SADD, ZADD ...: bucket and element in the table of a big collection
 //!   execute one by one
 //! ```
 //!
@@ -27,6 +28,7 @@ use crate::keyspace::{Key, Keyspace};
 use proto::catalogue::StorageCommand;
 use proto::frame::{FrameError, REQUEST_HEADER_BYTES, RequestHeader, RequestKind, padded};
 use std::collections::HashMap;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Frames seen ahead: beyond 32 the misses of a pass no longer overlap better, and the first ones
 /// might be evicted before they are used.
@@ -80,6 +82,7 @@ pub(crate) fn look_ahead(
 ) -> Result<(), FrameError> {
     ahead.clear();
     let mut start = 0;
+    let mut names_elements = false;
     while start < bytes.len() && ahead.len() < AHEAD_MAX {
         let header = match RequestHeader::decode(&bytes[start..]) {
             Ok(header) => header,
@@ -97,6 +100,7 @@ pub(crate) fn look_ahead(
             let key = Key::new(hash_seed, header.database, header.slot, bytes);
             keyspace.prefetch_slot(&key);
             frame.hash = Some(key.hash);
+            names_elements |= element_argument(&header) != 0;
         }
         start = frame.end();
         ahead.push(frame);
@@ -104,7 +108,49 @@ pub(crate) fn look_ahead(
     let keys = || ahead.iter().filter_map(Ahead::nameless_key);
     keys().for_each(|key| keyspace.prefetch_bucket(&key));
     keys().for_each(|key| keyspace.prefetch_entry(&key));
+    if names_elements && ahead.len() > 1 {
+        look_inside(bytes, keyspace, hash_seed, ahead);
+    }
     Ok(())
+}
+
+/// Two more passes for commands that name an element of a collection: big ones have a table in which
+/// the same misses wait.
+#[inline(never)]
+fn look_inside(bytes: &[u8], keyspace: &Keyspace, hash_seed: u64, ahead: &[Ahead]) {
+    let mut found = [None; AHEAD_MAX];
+    for (frame, found) in ahead.iter().zip(&mut found) {
+        let number = element_argument(&frame.header);
+        if number != 0
+            && let Some(key) = frame.nameless_key()
+            && let Some(name) = argument(frame.body(bytes), number)
+        {
+            let hash = xxh3_64_with_seed(name, hash_seed);
+            let inner = keyspace.prefetch_inner_bucket(&key, hash);
+            *found = inner.map(|inner| (inner, hash));
+        }
+    }
+    for (inner, hash) in found.into_iter().flatten() {
+        keyspace.prefetch_inner_element(inner, hash);
+    }
+}
+
+/// Number of the argument that names an element of the collection; 0 if none does.
+#[inline]
+fn element_argument(header: &RequestHeader) -> usize {
+    StorageCommand::from_u16(header.command).map_or(0, Engine::element_argument)
+}
+
+/// An argument of a frame that has not been checked yet.
+#[inline]
+fn argument(body: &[u8], number: usize) -> Option<&[u8]> {
+    let mut rest = body;
+    for _ in 1..number {
+        let (len, behind) = rest.split_first_chunk()?;
+        rest = behind.get(u32::from_le_bytes(*len) as usize..)?;
+    }
+    let (len, behind) = rest.split_first_chunk()?;
+    behind.get(..u32::from_le_bytes(*len) as usize)
 }
 
 /// Argument 1 if it is a key. The frame is checked as a whole when it is executed.
@@ -113,8 +159,7 @@ fn first_key<'a>(header: &RequestHeader, body: &'a [u8]) -> Option<&'a [u8]> {
     if !Engine::key_is_first(StorageCommand::from_u16(header.command)?) {
         return None;
     }
-    let (len, rest) = body.split_first_chunk()?;
-    rest.get(..u32::from_le_bytes(*len) as usize)
+    argument(body, 1)
 }
 
 /// What a part of a request led to.
@@ -193,3 +238,34 @@ impl Assembly {
 
 /// Memory taken at once for a request in parts; more is taken as parts arrive.
 const CAPACITY_AHEAD: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_of_an_unchecked_body_are_found_or_missing() {
+        let body = [&2u32.to_le_bytes()[..], b"ab", &1u32.to_le_bytes(), b"c"].concat();
+        assert_eq!(argument(&body, 1), Some(&b"ab"[..]));
+        assert_eq!(argument(&body, 2), Some(&b"c"[..]));
+        assert_eq!(argument(&body, 3), None);
+        for end in 0..body.len() {
+            assert_eq!(argument(&body[..end], 2), None, "{end}");
+        }
+        let too_long = u32::MAX.to_le_bytes();
+        assert_eq!(argument(&too_long, 2), None);
+    }
+
+    #[test]
+    fn who_names_an_element_has_a_key_in_front_of_it() {
+        let mut count = 0;
+        for number in 0..StorageCommand::COUNT {
+            let command = StorageCommand::from_u16(number as u16).unwrap();
+            if Engine::element_argument(command) != 0 {
+                assert!(Engine::key_is_first(command), "{command:?}");
+                count += 1;
+            }
+        }
+        assert_eq!(count, 21);
+    }
+}

@@ -2,12 +2,21 @@
 //!
 //! A lookup costs three dependent cache misses: the slot's dictionary, the bucket, the entry. A batch
 //! of commands hides them: for the commands ahead, the worker calls the three stages below in turn,
-//! some commands apart; each reads only what the stage before has brought.
+//! some commands apart; each reads only what the stage before has brought. Two more stages do the same
+//! inside a big collection for the element that a command names.
 
-use super::dictionary::{Place, prefetch};
-use super::entry::Entry;
-use super::{Access, Found, Freeing, Key, Keyspace, ValueKind, clock};
+use super::dictionary::{Dictionary, Place, prefetch};
+use super::entry::{Entry, Storage};
+use super::{Access, Found, Freeing, Key, Keyspace, ValueKind, clock, structure};
 use proto::time::UnixMillis;
+use std::ptr::NonNull;
+
+/// Cache lines of an element that are fetched: most are names and short values.
+const INNER_LINES: usize = 2;
+
+/// The table of a collection's elements, between two stages of prefetching.
+#[derive(Clone, Copy, Debug)]
+pub struct Inner(NonNull<Dictionary>);
 
 impl Keyspace {
     /// First stage: the header of the slot's dictionary.
@@ -34,6 +43,30 @@ impl Keyspace {
             // SAFETY: it is live, and this handle is its only user.
             unsafe { dictionary.as_ref() }.prefetch_element(key.hash, self.entry_lines);
         }
+    }
+
+    /// Fourth stage, for commands that name an element of a collection: the table of the elements, if
+    /// the key probably has one, and the bucket that the element's hash leads to. Good until the next
+    /// change.
+    #[inline]
+    pub fn prefetch_inner_bucket(&self, key: &Key<'_>, element_hash: u64) -> Option<Inner> {
+        let dictionary = self.dictionary_at(key.db, key.slot)?;
+        // SAFETY: it is live, and this handle is its only user.
+        let entry = Entry::new(unsafe { dictionary.as_ref() }.likely(key.hash)?);
+        if entry.storage() != Storage::Structure {
+            return None;
+        }
+        let inner = structure::dictionary(entry.kind(), entry.structure())?;
+        // SAFETY: E4: the entry names a live structure, and this handle is its only user.
+        unsafe { inner.as_ref() }.prefetch_home(element_hash);
+        Some(Inner(inner))
+    }
+
+    /// Fifth stage: the element.
+    #[inline]
+    pub fn prefetch_inner_element(&self, inner: Inner, element_hash: u64) {
+        // SAFETY: nothing has changed since the fourth stage.
+        unsafe { inner.0.as_ref() }.prefetch_likely(element_hash, INNER_LINES);
     }
 
     /// The place of a key, dead or alive.

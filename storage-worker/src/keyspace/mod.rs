@@ -70,6 +70,7 @@ pub use found::{Found, StringRef};
 pub use graveyard::{Freeing, LazyFree};
 pub use hook::{Hook, NoHook, Pause};
 pub use kind::{Form, ValueKind};
+pub use lookup::Inner;
 pub use scan::SlotRange;
 pub use string::{Expiry, StringValue};
 pub use structure::{Encoding, Held};

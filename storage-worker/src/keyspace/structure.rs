@@ -5,6 +5,7 @@
 
 use std::ptr::NonNull;
 
+use super::dictionary::Dictionary;
 use super::entry::{Entry, Storage};
 use super::kind::{Form, ValueKind};
 use crate::collections::Structure;
@@ -33,6 +34,22 @@ pub(super) fn of<T: Held>(entry: Entry) -> NonNull<T> {
         "the value is not the structure that is asked for"
     );
     at(entry.structure())
+}
+
+/// The table that finds the elements of a structure by name, if its kind has one.
+#[inline]
+pub(super) fn dictionary(kind: ValueKind, address: u64) -> Option<NonNull<Dictionary>> {
+    // SAFETY: E4: the entry names a live structure of its kind.
+    unsafe {
+        match kind {
+            ValueKind::Set => Some(NonNull::from(at::<SetTable>(address).as_ref().dictionary())),
+            ValueKind::Hash => Some(NonNull::from(at::<Table>(address).as_ref().dictionary())),
+            ValueKind::SortedSet => Some(NonNull::from(
+                at::<SortedSet>(address).as_ref().dictionary(),
+            )),
+            _ => None,
+        }
+    }
 }
 
 macro_rules! structures {

@@ -53,6 +53,12 @@ fn hash(seed: u64, name: &[u8]) -> u64 {
 }
 
 impl Table {
+    /// What finds elements by the system-wide hash of their names.
+    #[inline]
+    pub(crate) fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
+    }
+
     /// An empty table in the arena. `seed` is the hash seed of the whole system.
     #[must_use]
     pub fn create(seed: u64) -> NonNull<Self> {

@@ -77,6 +77,12 @@ fn hasher(seed: u64) -> impl Fn(Element) -> u64 {
 }
 
 impl SortedSet {
+    /// What finds elements by the system-wide hash of their names.
+    #[inline]
+    pub(crate) fn dictionary(&self) -> &Dictionary {
+        &self.members
+    }
+
     /// An empty set in the arena. `seed` is the hash seed of the whole system.
     #[must_use]
     pub fn create(seed: u64) -> Owned<SortedSet> {

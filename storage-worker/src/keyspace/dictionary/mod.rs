@@ -170,6 +170,36 @@ impl Dictionary {
         }
     }
 
+    /// The table that an element with this hash is in.
+    #[inline]
+    fn table_of(&self, hash: u64) -> &Table {
+        if self.is_directory() {
+            // SAFETY: `header` names a live header.
+            unsafe { self.header(self.index_of(hash)).as_ref() }
+        } else {
+            &self.root
+        }
+    }
+
+    /// As `prefetch_bucket`, where the headers are known to be at hand.
+    #[inline]
+    pub fn prefetch_home(&self, hash: u64) {
+        self.table_of(hash).prefetch_bucket(hash);
+    }
+
+    /// As `prefetch_element`, where headers and bucket are at hand.
+    #[inline]
+    pub fn prefetch_likely(&self, hash: u64, lines: usize) {
+        self.table_of(hash).prefetch_element(hash, lines);
+    }
+
+    /// The element that probably has this hash, if there is one: the first in its bucket whose tag
+    /// says so.
+    #[inline]
+    pub fn likely(&self, hash: u64) -> Option<Element> {
+        self.table_of(hash).likely(hash)
+    }
+
     /// Looks an element up by its hash and an equality.
     #[inline]
     pub fn find(&mut self, hash: u64, equals: impl FnMut(Element) -> bool) -> Option<Place> {

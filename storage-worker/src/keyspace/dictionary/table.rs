@@ -187,6 +187,23 @@ impl Table {
         }
     }
 
+    /// The first element in the home bucket whose tag fits.
+    #[inline]
+    pub(super) fn likely(&self, hash: u64) -> Option<Element> {
+        if self.form != Form::Buckets {
+            return self.get_single(hash, |_| true);
+        }
+        let tag = tag_of(hash << TAG_SHIFT);
+        let bucket = self.bucket(home(tag, usize::from(self.buckets)));
+        let hits = hits(bucket, tag);
+        if hits == 0 {
+            return None;
+        }
+        // SAFETY: the bucket has 8 words.
+        let word = unsafe { bucket.add(hits.trailing_zeros() as usize).read() };
+        (word != 0).then(|| element_of(word))
+    }
+
     #[inline]
     pub(super) fn find(
         &mut self,
