@@ -12,8 +12,13 @@
 use std::ptr::NonNull;
 
 use super::class;
-use super::layout::{Header, Span, SpanKind, address_of, row, span_of};
+use super::layout::{Header, SPAN_BYTES, Span, SpanKind, address_of, row, span_of};
 use super::run;
+
+/// Pages that an arena holds before it fetches whole spans: 64 MiB.
+const POPULATE_FROM_PAGES: u64 = 16 * 1024;
+/// Missing pages of a span that are worth a system call.
+const POPULATE_PAGES_MIN: u32 = 8;
 
 fn enlist(header: NonNull<Header>, class: usize, first: u32) {
     // SAFETY: A1, A2: rows of runs in the lists are valid, and nobody else works on them.
@@ -67,14 +72,35 @@ fn refill(header: NonNull<Header>, class: usize) -> Option<u32> {
         (*span).free = 0;
         (*span).bump = 0;
     }
+    populate(header, first, spans);
     enlist(header, class, first);
     Some(first)
+}
+
+/// Fetches the pages of a fresh run of a large arena span by span. One after the other, as they are
+/// touched, each costs a page fault, about 1 us; 16 at a time a third of that. A small arena is left
+/// alone: there the rests of the runs of its many classes would count.
+fn populate(header: NonNull<Header>, first: u32, spans: u32) {
+    // SAFETY: A2.
+    if unsafe { (*header.as_ptr()).resident_pages } < POPULATE_FROM_PAGES {
+        return;
+    }
+    for span in first..first + spans {
+        // SAFETY: A1, A2.
+        let resident = unsafe { (*row(header, span)).resident };
+        if resident.count_zeros() >= POPULATE_PAGES_MIN {
+            run::mark_touched(header, span, 0, SPAN_BYTES);
+            let start = address_of(header, span).as_ptr().cast();
+            // SAFETY: the span lies in the mapping; its bytes stay as they are. If the system refuses,
+            // the pages come one by one, and until then the count of resident ones is too high.
+            unsafe { libc::madvise(start, SPAN_BYTES, libc::MADV_POPULATE_WRITE) };
+        }
+    }
 }
 
 /// Counts the pages of an object handed out for the first time as touched.
 #[inline]
 fn touch(header: NonNull<Header>, first: u32, from: usize, to: usize) {
-    use super::layout::SPAN_BYTES;
     let (span, last) = (from / SPAN_BYTES, (to - 1) / SPAN_BYTES);
     let start = from % SPAN_BYTES;
     if span == last {
