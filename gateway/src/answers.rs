@@ -154,6 +154,7 @@ impl Core {
             rings,
             lane: worker as u16,
             position,
+            recall_bytes: self.recall_bytes,
         };
         let (len, taken) = sink.take_all(ReplyFrames::new(bytes));
         self.lanes.consume(worker, len);
@@ -234,6 +235,8 @@ struct Sink<'a> {
     /// The ring, and where in it the frames begin.
     lane: u16,
     position: u64,
+    /// Held for a connection, so many bytes are worth a look.
+    recall_bytes: usize,
 }
 
 impl Sink<'_> {
@@ -297,7 +300,8 @@ impl Sink<'_> {
                 None => break,
             }
         }
-        if frames.position() - plain.run.start > limits::LARGE_REPLY_BYTES {
+        let is_large = frames.position() - plain.run.start > limits::LARGE_REPLY_BYTES;
+        if is_large && connection.replies.held_bytes() >= self.recall_bytes {
             self.aftermath.large.push(index);
         }
         if is_lent {
