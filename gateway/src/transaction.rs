@@ -27,8 +27,8 @@ use proto::CommandError;
 use proto::catalogue::{CommandRef, GatewayCommand, Merge, Route, Spec, StorageCommand, flag};
 use proto::counters::WorkerCounter;
 use proto::frame::{
-    RequestHeader, RequestKind, UnitHead, UnitItem, flags as frame_flags, request_len,
-    write_request,
+    REQUEST_HEADER_BYTES, RequestHeader, RequestKind, UnitHead, UnitItem, flags as frame_flags,
+    request_len, write_request,
 };
 use proto::number::parse_i64;
 use proto::resp::ReplyWriter;
@@ -36,7 +36,7 @@ use proto::settings::MaxmemoryPolicy;
 use proto::slot::slot_of;
 
 use crate::call::Call;
-use crate::connection::Wait;
+use crate::connection::{Connection, Wait};
 use crate::core::{Core, Flow};
 use crate::gather::{Finish, Gather};
 use crate::internal::{UNIT, UNIT_OF_READS, UNWATCH_KEYS, WATCH_KEYS};
@@ -438,7 +438,9 @@ impl Core {
                 self.end_transaction(index);
                 return self.run_own(index, unit);
             }
-            Some(worker) => self.send_unit(index, &mut transaction, worker),
+            Some(worker) => self
+                .wait_before_unit(index, &transaction, worker)
+                .unwrap_or_else(|| self.send_unit(index, &mut transaction, worker)),
             None => {
                 self.put_transaction(index, transaction);
                 return self.abort(index, &CommandError::CrossSlot);
@@ -475,6 +477,24 @@ impl Core {
         let is_one =
             !transaction.is_everywhere && slots.all(|slot| self.lanes.owner(slot) == worker);
         is_one.then_some(worker)
+    }
+
+    /// Neither a transfer nor what gets no reply can be called back (`recall`), so nothing before it may be,
+    /// either: `Some` if there is something.
+    fn wait_before_unit(
+        &mut self,
+        index: u32,
+        transaction: &Transaction,
+        worker: usize,
+    ) -> Option<Flow> {
+        let arguments = transaction.bytes.len() + 4 * transaction.spans.len();
+        let is_large = REQUEST_HEADER_BYTES + arguments > self.lanes.largest(worker);
+        let is_muted = self.get(index).is_some_and(Connection::is_muted);
+        if is_large || is_muted {
+            self.wait_for_earlier(index)
+        } else {
+            None
+        }
     }
 
     fn send_unit(&mut self, index: u32, transaction: &mut Transaction, worker: usize) -> Flow {
