@@ -57,6 +57,17 @@ impl Links {
         any
     }
 
+    /// Takes all news and notes whose it is. News of a link that is not there (not yet, or no more) would
+    /// keep us awake for nothing; a link that is added is looked at anyway.
+    pub(super) fn note_news(&mut self, core: &Core) {
+        core.party.news().take_each(|position| {
+            let mut links = self.0.iter_mut();
+            if let Some(served) = links.find(|served| served.position == position) {
+                served.is_pending = true;
+            }
+        });
+    }
+
     /// One batch of each link that has something, and after each those who wait for what it did.
     /// True if there is more to do.
     pub(super) fn serve(&mut self, core: &mut Core) -> bool {

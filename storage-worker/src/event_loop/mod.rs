@@ -175,6 +175,7 @@ impl EventLoop {
         doorbell.prepare_sleep();
         if party.news().any() || self.control.has_mail() {
             doorbell.cancel_sleep();
+            self.links.note_news(&self.core);
             return;
         }
         self.core.add(WorkerCounter::Sleeps, 1);

@@ -305,3 +305,20 @@ fn a_large_pop_that_was_half_sent_is_said_to_be_uncertain_and_a_whole_one_is_who
         }
     }
 }
+
+#[test]
+fn news_of_a_link_that_is_gone_keep_nobody_awake() {
+    let mut hall = Hall::new();
+    let mut worker = hall.start(1);
+    hall.run(&mut worker, true);
+    worker.links.remove(&mut worker.core, 1);
+    // Gateway 1 does not know yet; gateway 0 asks something.
+    worker.core.party.news().announce(1);
+    hall.send(0, 1, "SET k a");
+    worker.core.party.news().announce(0);
+    worker.links.note_news(&worker.core);
+    assert!(!worker.core.party.news().any());
+    worker.links.serve(&mut worker.core);
+    hall.run(&mut worker, true);
+    assert_eq!(hall.got(0, 1), ["+OK\r\n"]);
+}
