@@ -192,6 +192,11 @@ fn what_is_no_segment_of_ours_is_refused() {
 fn use_producer(out: &mut RingProducer) -> usize {
     let free = out.free();
     assert!(free <= RING);
+    // Resumed inside an open frame, which is closed first.
+    let open = (out.position().next_multiple_of(8) - out.position()) as usize;
+    if out.reserve(open).is_some() {
+        out.commit(open);
+    }
     out.reserve_up_to(usize::MAX).fill(1);
     assert!(out.reserve(RING + 1).is_none());
     if let Some(place) = out.reserve(64) {
