@@ -17,6 +17,7 @@ use std::net::SocketAddr;
 
 use proto::resp::RequestParser;
 
+use crate::atomic::Atomic;
 use crate::blocking::Blocking;
 use crate::gather::Gather;
 use crate::lanes::Who;
@@ -164,6 +165,8 @@ pub(crate) struct Connection {
     pub(crate) blocking: Option<Box<Blocking>>,
     /// Commands that were called back from the workers.
     pub(crate) recall: Option<Box<Recall>>,
+    /// The command under way, if several workers execute it as one.
+    pub(crate) atomic: Option<Box<Atomic>>,
     /// What was queued since MULTI, and watched keys.
     pub(crate) transaction: Option<Box<Transaction>>,
     /// What is left of an EXEC under way.
@@ -207,6 +210,7 @@ impl Connection {
             gathers: VecDeque::new(),
             blocking: None,
             recall: None,
+            atomic: None,
             transaction: None,
             running: None,
             names: None,

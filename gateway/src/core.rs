@@ -22,6 +22,7 @@ use std::sync::Arc;
 use proto::resp::RequestParser;
 
 use crate::answers::Aftermath;
+use crate::atomic::Controls;
 use crate::connection::{Closing, Connection, Origin, Wait};
 use crate::lanes::{Lanes, Who};
 use crate::live::Live;
@@ -107,6 +108,8 @@ pub(crate) struct Core {
     pub(crate) seen_scripts: SeenScripts,
     /// A script of some worker runs for too long.
     pub(crate) is_any_busy: bool,
+    /// What is to be said about commands that several workers execute as one.
+    pub(crate) controls: Controls,
     /// The request that the router could not put into one frame.
     pub(crate) large: Option<Box<Large>>,
     // Scratch space, empty between two uses.
@@ -150,6 +153,7 @@ impl Core {
             tellings: Vec::new(),
             seen_scripts: SeenScripts::default(),
             is_any_busy: false,
+            controls: Controls::default(),
             large: None,
             parser: RequestParser::new(),
             spans: Vec::new(),
@@ -238,6 +242,7 @@ impl Core {
         self.lanes.settle_transfers(who, true);
         self.cancel_blocking(who);
         self.cancel_watching(who);
+        self.cancel_as_one(who);
         self.tally.connections -= 1;
         self.shared.client_left();
         if stepping {

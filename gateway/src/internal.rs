@@ -6,6 +6,7 @@
 use proto::catalogue::StorageCommand;
 use proto::frame::{RequestHeader, flags as frame_flags};
 
+use crate::atomic::Atomic;
 use crate::connection::Wait;
 use crate::core::{Core, Flow, Ticket};
 use crate::gather::{Finish, Gather};
@@ -144,6 +145,10 @@ impl Core {
             sequence: gather.sequence,
             muted: gather.muted,
         };
+        if let Some(connection) = self.get_mut(index) {
+            let is_it = |atomic: &mut Box<Atomic>| atomic.is_of(gather.sequence);
+            connection.atomic.take_if(is_it);
+        }
         let mut reply = self.pool.take();
         let joined = match &gather.finish {
             Finish::Drop => Ok(()),

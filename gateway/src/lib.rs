@@ -22,6 +22,7 @@
 
 mod admission;
 mod answers;
+mod atomic;
 mod blocking;
 mod call;
 mod clients;

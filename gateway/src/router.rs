@@ -133,7 +133,7 @@ impl Core {
                         self.send_to_one(call, spec, command, worker, slot)
                     }
                     (Place::Several, Route::Scatter(merge)) => {
-                        self.scatter(call, command, merge, (first, last, step))
+                        self.scatter_as_one(call, command, merge, (first, last, step))
                     }
                     (Place::Several, Route::Steps(kind)) => self.start_steps(call, kind),
                     (Place::Several, _) => self.error(call.index, &CommandError::CrossSlot),

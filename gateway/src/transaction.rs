@@ -150,9 +150,8 @@ impl Core {
         if spec.flags.has(flag::REFUSED_IN_MULTI) {
             return Some(CommandError::NotInMulti { name: spec.name });
         }
-        // What is queued takes memory, too.
-        let is_queued = !spec.flags.has(flag::AT_ONCE_IN_MULTI);
-        (is_queued && self.is_memory_short()).then_some(CommandError::OutOfMemory)
+        let needs_memory = spec.flags.has(flag::DENYOOM);
+        (needs_memory && self.is_memory_short()).then_some(CommandError::OutOfMemory)
     }
 
     /// Whether more memory is used than may be, and none of it can be had by eviction.

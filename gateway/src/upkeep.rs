@@ -23,6 +23,9 @@ impl Core {
         if !self.tellings.is_empty() {
             self.tell_successors();
         }
+        if self.has_controls() {
+            self.send_controls();
+        }
         more
     }
 

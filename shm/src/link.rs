@@ -5,7 +5,7 @@
 //!            0                 128                 640                1152            1664
 //!   page 1   | request data, `ring_bytes` |     each mapped twice, back to back
 //!   then     | reply data,   `ring_bytes` |
-//!   then     | side data, one page        |
+//!   then     | side data, 16 pages        |
 //! ```
 //!
 //! The side ring goes the way of the requests. It is for what a restarted responder needs before it
@@ -41,6 +41,9 @@ const REQUESTS: usize = 0;
 const REPLIES: usize = 1;
 const SIDE: usize = 2;
 
+/// Pages of the side ring.
+const SIDE_PAGES: usize = 16;
+
 /// Bytes of a segment with rings of `ring_bytes`.
 fn segment_bytes(ring_bytes: usize) -> usize {
     page_size() + 2 * ring_bytes + side_bytes()
@@ -48,7 +51,7 @@ fn segment_bytes(ring_bytes: usize) -> usize {
 
 /// Bytes of the side ring: what goes through it is read at once, and nothing is kept in it.
 fn side_bytes() -> usize {
-    page_size()
+    SIDE_PAGES * page_size()
 }
 
 /// A link that nobody (in this process) is attached to yet.

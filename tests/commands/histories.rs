@@ -246,6 +246,71 @@ fn read_both(client: &mut Client, drawn: &[(String, Option<u64>)], history: &mut
     });
 }
 
+/// Writers set many keys at once to one value, or delete them all; readers find one value everywhere, or nothing.
+/// The keys live on all workers, and writers share some of them.
+#[test]
+fn several_keys_at_once_are_all_old_or_all_new() {
+    for workers in [2, 4] {
+        let server = Setup::sirocco(sirocco!(), workers)
+            .with("gateway-threads", "2")
+            .start();
+        let end = Instant::now() + TIME;
+        let keys = |group: usize| (0..8).map(move |number| format!("key:{group}:{number}"));
+        std::thread::scope(|scope| {
+            let server = &server;
+            for seed in 0..6_usize {
+                scope.spawn(move || {
+                    let mut client = server.connect();
+                    let mut random = Random(seed as u64 * 77 + 3);
+                    let mut value = seed;
+                    while Instant::now() < end {
+                        let group = random.below(2);
+                        let mut words = vec!["MSET".to_owned()];
+                        value += 10;
+                        keys(group).for_each(|key| words.extend([key, value.to_string()]));
+                        if random.below(8) == 0 {
+                            words = std::iter::once("DEL".to_owned())
+                                .chain(keys(group))
+                                .collect();
+                        }
+                        assert!(!client.call(&words).expect("a reply").is_error());
+                    }
+                });
+            }
+            let readers: Vec<_> = (0..3_usize)
+                .map(|seed| {
+                    scope.spawn(move || {
+                        let mut client = server.connect();
+                        let mut rounds = 0;
+                        while Instant::now() < end {
+                            let group = (rounds + seed) % 2;
+                            let words: Vec<String> = std::iter::once("MGET".to_owned())
+                                .chain(keys(group))
+                                .collect();
+                            let Reply::Many(_, values) = client.call(&words).expect("a reply")
+                            else {
+                                panic!("no values")
+                            };
+                            let is_same = values.windows(2).all(|pair| pair[0] == pair[1]);
+                            assert!(is_same, "{values:?}");
+                            let words: Vec<String> = std::iter::once("EXISTS".to_owned())
+                                .chain(keys(group))
+                                .collect();
+                            let count = client.call(&words).expect("a reply").int();
+                            assert!(count == Some(0) || count == Some(8), "{count:?}");
+                            rounds += 1;
+                        }
+                        rounds
+                    })
+                })
+                .collect();
+            for reader in readers {
+                assert!(reader.join().expect("the reader went through") > 50);
+            }
+        });
+    }
+}
+
 const ACCOUNTS: usize = 5;
 const EACH: i64 = 100;
 

@@ -4,6 +4,9 @@
 //! Method: the worker kills itself at a step of its protocols, somewhere within a row of transactions that count
 //! two keys up together. Those that watch are refused by a successor, which knows of nobody who watches.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use harness::{PATIENCE, Server, Setup, sirocco};
 use shm::fault::FaultPoint;
 
@@ -122,4 +125,87 @@ fn one_that_is_half_sent_is_not_done() {
     client.call(&["SET", "{t}b", &value]).expect("a reply");
     assert_eq!(client.run("EXEC").render(), "*[+OK +OK]");
     assert_eq!(client.run("STRLEN {t}b").render(), ":3000000");
+}
+
+/// Clients set and get keys of all workers at once while workers are killed: whoever is answered without an error
+/// was served whole, and nobody waits for ever.
+#[test]
+fn keys_of_several_workers_are_served_whatever_dies() {
+    let server = Setup::sirocco(sirocco!(), 3).with_deaths().start();
+    let is_over = AtomicBool::new(false);
+    let words = |name: &str, value: Option<usize>| {
+        let mut words = vec![name.to_owned()];
+        for number in 0..6 {
+            words.push(format!("key:{number}"));
+            words.extend(value.map(|value| value.to_string()));
+        }
+        words
+    };
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..4_usize)
+            .map(|seed| {
+                let (server, is_over) = (&server, &is_over);
+                scope.spawn(move || {
+                    let mut client = server.connect();
+                    let (mut done, mut errors, mut value) = (0, 0, seed);
+                    while !is_over.load(Ordering::Relaxed) {
+                        value += 10;
+                        for words in [words("MSET", Some(value)), words("MGET", None)] {
+                            let reply = client.call(&words).expect("a reply, whatever died");
+                            errors += usize::from(reply.is_error());
+                            done += 1;
+                        }
+                    }
+                    (done, errors)
+                })
+            })
+            .collect();
+        for _ in 0..8 {
+            harness::pause(Duration::from_millis(120));
+            crate::kill_role(&server, "storage-worker");
+        }
+        is_over.store(true, Ordering::Relaxed);
+        for client in clients {
+            let (done, errors) = client.join().expect("the client went through");
+            assert!(done > 100 && errors <= 24, "{done} done, {errors} errors");
+        }
+    });
+    // All locks are gone.
+    let mut client = server.connect();
+    assert_eq!(
+        client
+            .call(&words("MSET", Some(1)))
+            .expect("a reply")
+            .render(),
+        "+OK"
+    );
+    let values = client.call(&words("MGET", None)).expect("a reply").render();
+    assert_eq!(values.matches("\"1\"").count(), 6, "{values}");
+}
+
+/// A gateway dies while its clients hold locks: they are gone with it.
+#[test]
+fn locks_of_a_dead_gateway_are_gone() {
+    let server = Setup::sirocco(sirocco!(), 2).with_deaths().start();
+    for _ in 0..5 {
+        let mut clients: Vec<_> = (0..8).map(|_| server.connect()).collect();
+        let mut bytes = Vec::new();
+        for _ in 0..200 {
+            harness::client::encode_command(
+                &["MSET", "a", "1", "b", "2", "c", "3", "d", "4"],
+                &mut bytes,
+            );
+        }
+        clients
+            .iter_mut()
+            .for_each(|client| client.send_raw(&bytes).expect("it is open"));
+        harness::pause(Duration::from_millis(3));
+        crate::kill_role(&server, "gateway");
+        let mut client = harness::Client::connect_patiently(&server.tcp());
+        assert_eq!(client.run("MSET a 5 b 5 c 5 d 5").render(), "+OK");
+        assert_eq!(
+            client.run("MGET a b c d").render().matches("\"5\"").count(),
+            4
+        );
+    }
 }

@@ -7,7 +7,7 @@ use proto::catalogue::StorageCommand as S;
 use proto::counters::gateway_page;
 use proto::frame::{
     Args, MORE_HEADER_BYTES, REPLY_HEADER_BYTES, REQUEST_HEADER_BYTES, ReplyHeader, ReplyKind,
-    RequestHeader, RequestKind, begin_more, complete_reply, flags, padded,
+    RequestHeader, RequestKind, begin_more, complete_reply, flags, lock_answer, padded,
 };
 use proto::registry::{Registry, even_slot_map};
 use proto::resp::ReplyWriter;
@@ -54,6 +54,9 @@ pub(super) struct ModelWorker {
     spans: Vec<(u32, u32)>,
     /// Requests that were called back.
     pub(super) returned: usize,
+    side: RingConsumer,
+    /// What is prepared: the one that has all locks first, then those that queue.
+    prepared: Vec<Vec<u8>>,
 }
 
 impl ModelWorker {
@@ -63,6 +66,11 @@ impl ModelWorker {
         if !self.waiting.is_empty() {
             self.publish();
             return flushed;
+        }
+        let controlled = self.control();
+        if !self.prepared.is_empty() || !self.waiting.is_empty() {
+            self.publish();
+            return flushed || controlled;
         }
         let readable = self.requests.refresh().unwrap();
         let bytes = self.requests.readable().to_vec();
@@ -82,7 +90,12 @@ impl ModelWorker {
                     self.returned += 1;
                 }
                 RequestKind::Cancel | RequestKind::Unblock => {}
-                RequestKind::Resume | RequestKind::Parked | RequestKind::Ping => {}
+                RequestKind::Resume
+                | RequestKind::Prepare
+                | RequestKind::Go
+                | RequestKind::Abort
+                | RequestKind::Parked
+                | RequestKind::Ping => {}
             }
             at += padded(header.len as usize);
             done += 1;
@@ -90,7 +103,99 @@ impl ModelWorker {
         self.requests.consume(at);
         self.publish();
         self.requests.release();
-        done > 0 || flushed
+        done > 0 || flushed || controlled
+    }
+
+    /// Hears about what is executed with others. All locks are one; true if there was something.
+    fn control(&mut self) -> bool {
+        let mut any = false;
+        while let Some((header, frame)) = self.next_control() {
+            any = true;
+            let is_its = |frame: &Vec<u8>| {
+                let other = RequestHeader::decode(frame).unwrap();
+                (other.connection, other.generation) == (header.connection, header.generation)
+            };
+            match header.kind {
+                RequestKind::Prepare if self.prepared.is_empty() => {
+                    self.answer_lock(&frame, lock_answer::LOCKED);
+                    self.prepared.push(frame);
+                }
+                RequestKind::Prepare => {
+                    let request = RequestHeader::decode(&frame).unwrap();
+                    if request.flags & flags::IN_TURN == 0 {
+                        self.answer_lock(&frame, lock_answer::REFUSED);
+                    } else {
+                        self.prepared.push(frame);
+                    }
+                }
+                kind => {
+                    let at = self.prepared.iter().position(is_its);
+                    let Some(at) = at else { continue };
+                    let frame = self.prepared.remove(at);
+                    if kind == RequestKind::Go {
+                        assert_eq!(at, 0, "it has no locks");
+                        let request = RequestHeader::decode(&frame).unwrap();
+                        self.execute(&request, &frame[REQUEST_HEADER_BYTES..]);
+                    }
+                    if at == 0
+                        && let Some(next) = self.prepared.first().cloned()
+                    {
+                        self.answer_lock(&next, lock_answer::LOCKED);
+                    }
+                }
+            }
+        }
+        any
+    }
+
+    fn answer_lock(&mut self, prepared: &[u8], answer: u32) {
+        let request = RequestHeader::decode(prepared).unwrap();
+        let mut frame = frame(ReplyKind::Lock, &request, b"");
+        frame[20..24].copy_from_slice(&answer.to_le_bytes());
+        self.waiting.push(frame);
+        self.flush();
+        self.last = None;
+    }
+
+    fn next_control(&mut self) -> Option<(RequestHeader, Vec<u8>)> {
+        loop {
+            if self.side.refresh().unwrap() == 0 {
+                return None;
+            }
+            let bytes = self.side.readable().to_vec();
+            let header = RequestHeader::decode(&bytes).unwrap();
+            self.side.consume(padded(header.len as usize));
+            self.side.release();
+            let whole = match header.kind {
+                RequestKind::Prepare => {
+                    let whose = (header.connection, header.generation);
+                    let place = self.assembly.entry(whose).or_default();
+                    assert_eq!(place.len(), header.part as usize);
+                    place.extend_from_slice(&bytes[REQUEST_HEADER_BYTES..header.len as usize]);
+                    if place.len() < header.argc as usize {
+                        continue;
+                    }
+                    self.assembly.remove(&whose).unwrap()
+                }
+                RequestKind::Go | RequestKind::Abort => Vec::new(),
+                _ => continue,
+            };
+            return Some((header, whole));
+        }
+    }
+
+    /// Locks what is prepared, and leaves the answer to the test; `None` if nothing is.
+    pub(super) fn lock_prepared(&mut self) -> Option<RequestHeader> {
+        let (_, frame) = self.next_control()?;
+        self.answer_lock(&frame, lock_answer::LOCKED);
+        self.publish();
+        RequestHeader::decode(&frame).ok()
+    }
+
+    /// Hears that it may go.
+    pub(super) fn take_go(&mut self) {
+        let (header, _) = self.next_control().unwrap();
+        assert_eq!(header.kind, RequestKind::Go);
     }
 
     fn publish(&mut self) {
@@ -326,6 +431,7 @@ fn link_to(worker: usize, ring_bytes: usize, party: &Arc<Party>) -> (LaneParts, 
     let link = LinkSegment::create("link", ring_bytes, FINGERPRINT).unwrap();
     let (requests, replies) = link.try_clone().unwrap().requester().unwrap();
     let side = link.side_producer().unwrap();
+    let their_side = link.side_consumer().unwrap();
     let (their_requests, their_replies) = link.responder(None).unwrap();
     let parts = LaneParts {
         requests,
@@ -349,6 +455,8 @@ fn link_to(worker: usize, ring_bytes: usize, party: &Arc<Party>) -> (LaneParts, 
         last: None,
         spans: Vec::new(),
         returned: 0,
+        side: their_side,
+        prepared: Vec::new(),
     };
     (parts, model)
 }

@@ -4,6 +4,7 @@
 
 use super::bracket::Bracket;
 use super::clock::Clock;
+use super::locks::Locks;
 use super::parked::Parked;
 use super::replies::ReplyPosition;
 use super::requests::Ahead;
@@ -81,6 +82,8 @@ pub(crate) struct Core {
     pub(crate) inner_reply: Vec<u8>,
     /// Those who wait.
     pub(crate) waiters: Waiters,
+    /// Slots that commands over several workers have locked.
+    pub(crate) locks: Locks,
     /// Those who watch keys.
     pub(crate) watching: Watching,
     /// Signals for somebody who could not be served, because there was no room for the reply.
@@ -123,6 +126,7 @@ impl Core {
             evictions_failed: 0,
             inner_reply: Vec::new(),
             waiters: Waiters::default(),
+            locks: Locks::default(),
             watching: Watching::default(),
             broken: Vec::new(),
             deferred: Vec::new(),

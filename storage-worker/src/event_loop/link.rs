@@ -39,7 +39,7 @@ use proto::CommandError;
 use proto::catalogue::StorageCommand;
 use proto::counters::WorkerCounter;
 use proto::frame::{
-    FrameError, REQUEST_FLAGS_OFFSET, ReplyKind, RequestHeader, RequestKind, flags,
+    FrameError, REQUEST_FLAGS_OFFSET, ReplyKind, RequestHeader, RequestKind, flags, lock_answer,
 };
 use shm::{Bell, CommitLine, Party, RingConsumer, RingProducer, ShmError};
 use std::fmt;
@@ -129,6 +129,8 @@ pub(crate) struct Link {
     assembly: Assembly,
     peer: Peer,
     side: Side,
+    /// The next request needs a slot that is locked.
+    is_stopped: bool,
     /// Bytes of the executed request whose reply waits for room, 0 if there is none.
     held: usize,
 }
@@ -151,6 +153,7 @@ impl Link {
             assembly: Assembly::default(),
             peer,
             side: Side::new(side),
+            is_stopped: false,
             held: 0,
         }
     }
@@ -300,6 +303,75 @@ impl Link {
         }
     }
 
+    /// Hears about requests that are executed together with others on other workers.
+    #[cold]
+    fn take_controls(&mut self, core: &mut Core) -> Result<(), LinkError> {
+        while self.can_push()
+            && let Some((header, frame)) = self.side.next_control()?
+        {
+            match header.kind {
+                RequestKind::Prepare => self.prepare(core, &frame),
+                RequestKind::Abort => core.locks.abort(self.id, &header),
+                _ => self.go(core, &header),
+            }
+        }
+        if self.side.release() {
+            self.peer.ring();
+        }
+        Ok(())
+    }
+
+    /// Memory is checked here: a request that is prepared is executed, as the others that it belongs to.
+    fn prepare(&mut self, core: &mut Core, frame: &[u8]) {
+        let request = RequestHeader::decode(frame);
+        let command = request.as_ref().ok();
+        let command = command.and_then(|it| StorageCommand::from_u16(it.command));
+        let needs_room = command.is_some_and(Engine::denies_oom) && core.is_over_limit();
+        match request {
+            Ok(request) if needs_room && !core.in_background(Core::make_room) => {
+                let answer = (self.id, request, lock_answer::OUT_OF_MEMORY);
+                core.locks.answers.push(answer);
+            }
+            _ => core.locks.prepare(self.id, frame),
+        }
+    }
+
+    /// Executes what was prepared, under a line that says so: no request in the ring is to blame.
+    fn go(&mut self, core: &mut Core, header: &RequestHeader) {
+        let Some(prepared) = core.locks.take(self.id, header) else {
+            tracing::error!(?header, "nothing is prepared for this connection");
+            return;
+        };
+        let place = self.place(0);
+        core.begin_serving(core.ticket(), place, self.replies.position());
+        Runner {
+            core,
+            replies: &mut self.replies,
+            place,
+            len: 0,
+        }
+        .run_prepared(&prepared);
+        self.replies.close();
+        core.end_serving(place, self.replies.position());
+        core.locks.release(&prepared);
+        self.publish(core);
+    }
+
+    /// Tells the peer whether a request has its locks; false if there is no room for that now.
+    pub(crate) fn answer_lock(
+        &mut self,
+        core: &mut Core,
+        request: &RequestHeader,
+        answer: u32,
+    ) -> bool {
+        if !self.can_push() {
+            return false;
+        }
+        self.replies.tell_lock(request, answer);
+        self.publish(core);
+        true
+    }
+
     /// Whether a turn would do something: a look at the rings themselves.
     pub(crate) fn has_work(&mut self) -> bool {
         if self.is_resuming() {
@@ -307,6 +379,9 @@ impl Link {
         }
         if self.replies.is_waiting() {
             return self.replies.can_go_on();
+        }
+        if self.side.has_control() {
+            return true;
         }
         // A damaged ring counts as work, so that the next turn finds it.
         self.requests.refresh().map_or(true, |bytes| bytes > 0) && self.replies.has_room()
@@ -322,6 +397,9 @@ impl Link {
         }
         if self.replies.is_waiting() && !self.go_on(core) {
             return Ok(Turn::Jammed);
+        }
+        if self.side.has_control() {
+            self.take_controls(core)?;
         }
         if self.requests.refresh()? == 0 {
             return Ok(Turn::Idle);
@@ -341,7 +419,7 @@ impl Link {
         self.publish(core);
         if self.held > 0 {
             Ok(Turn::Jammed)
-        } else if self.requests.readable().is_empty() {
+        } else if std::mem::take(&mut self.is_stopped) || self.requests.readable().is_empty() {
             Ok(Turn::Done)
         } else {
             Ok(Turn::Busy)
@@ -390,6 +468,12 @@ impl Link {
                 place,
                 len: end,
             };
+            if runner.core.locks.is_any()
+                && runner.must_wait(&mut self.assembly, &frame.header, body)
+            {
+                self.is_stopped = true;
+                break;
+            }
             let ran = match frame.header.kind {
                 RequestKind::Request => runner.run(&frame.header, body, frame.hash),
                 RequestKind::RequestPart => {
@@ -399,7 +483,11 @@ impl Link {
                 RequestKind::Cancel => runner.cancel(&frame.header),
                 RequestKind::Unblock => runner.unblock(&frame.header),
                 RequestKind::Recalled => runner.give_back(&frame.header),
-                RequestKind::Resume | RequestKind::Parked => Ran::Done, // only on the side ring
+                RequestKind::Resume
+                | RequestKind::Parked
+                | RequestKind::Prepare
+                | RequestKind::Go
+                | RequestKind::Abort => Ran::Done, // only on the side ring
             };
             if let Ran::Held { wrote } = ran {
                 held = Some((frame.end() - taken, wrote));

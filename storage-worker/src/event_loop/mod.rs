@@ -30,6 +30,7 @@ mod core;
 mod inside;
 mod link;
 mod links;
+mod locks;
 mod parked;
 #[cfg(test)]
 mod recall_tests;

@@ -190,6 +190,27 @@ pub(crate) struct Assembly {
 }
 
 impl Assembly {
+    /// Whether this part makes its request whole and `is_held` says that it must not run now.
+    pub(crate) fn is_held(
+        &mut self,
+        header: &RequestHeader,
+        body: &[u8],
+        is_held: impl FnOnce(&[u8]) -> bool,
+    ) -> bool {
+        let who = (header.connection, header.generation);
+        let Some(partial) = self.partial.get_mut(&who) else {
+            return false;
+        };
+        let len = partial.bytes.len();
+        if len != header.part as usize || len + body.len() != partial.total {
+            return false;
+        }
+        partial.bytes.extend_from_slice(body);
+        let is_held = is_held(&partial.bytes);
+        partial.bytes.truncate(len);
+        is_held
+    }
+
     /// Takes one part.
     pub(crate) fn accept(&mut self, header: &RequestHeader, body: &[u8]) -> Assembled {
         let (offset, total) = (header.part as usize, header.argc as usize);

@@ -5,6 +5,7 @@
 
 use super::core::{Core, Place};
 use super::link::LinkError;
+use super::locks::Prepared;
 use super::parked::Parked;
 use super::replies::{Placed, Replies};
 use super::requests::{Assembled, Assembly};
@@ -13,7 +14,9 @@ use crate::engine::{Engine, Executed};
 use proto::CommandError;
 use proto::catalogue::StorageCommand;
 use proto::counters::ErrorCounter;
-use proto::frame::{Args, REQUEST_HEADER_BYTES, ReplyKind, RequestHeader, flags, reply_flags};
+use proto::frame::{
+    Args, REQUEST_HEADER_BYTES, ReplyKind, RequestHeader, RequestKind, flags, reply_flags,
+};
 use proto::resp::reply::ReplyWriter;
 use proto::slow_call::write_arguments;
 use std::time::Duration;
@@ -112,6 +115,49 @@ impl Runner<'_> {
         }
     }
 
+    /// Whether a frame needs a slot that is locked.
+    #[cold]
+    pub(super) fn must_wait(
+        &mut self,
+        assembly: &mut Assembly,
+        header: &RequestHeader,
+        body: &[u8],
+    ) -> bool {
+        let locks = &mut self.core.locks;
+        match header.kind {
+            RequestKind::Request => locks.block(header, body),
+            RequestKind::RequestPart => {
+                assembly.is_held(header, body, |frame| locks.block_frame(frame))
+            }
+            _ => false,
+        }
+    }
+
+    /// Runs a request that was prepared.
+    pub(super) fn run_prepared(&mut self, prepared: &Prepared) {
+        let (request, command, body) = (&prepared.request, prepared.command, &prepared.body);
+        if Engine::is_by_loop(command) {
+            self.run_by_loop(request, command, body);
+            return;
+        }
+        if !Engine::writes(command) {
+            let executed = self.execute(request, command, body, None);
+            self.finish(request, command, body, executed);
+            return;
+        }
+        let changes = self.core.engine.effects.changes;
+        self.core.bracket.begin(request.database, request.slot);
+        // There was room when it was prepared.
+        self.core.make_room();
+        let executed = self.execute(request, command, body, None);
+        self.core.bracket.end();
+        self.core.note_change(request.database);
+        if !self.core.watching.is_empty() && executed.error.is_none() {
+            self.core.note_watched(request, command, body, changes);
+        }
+        self.finish(request, command, body, executed);
+    }
+
     /// Runs a parked command again; what became of its reply, or `None` if it waits on.
     pub(super) fn run_again(&mut self, parked: &Parked) -> Option<Placed> {
         let (request, command) = (&parked.request, parked.command);
@@ -148,15 +194,43 @@ impl Runner<'_> {
             };
             return Some(executed);
         }
+        if self.core.watching.is_empty() {
+            return self.execute_within(request, command, body, hash);
+        }
+        self.execute_watched(request, command, body, hash)
+    }
+
+    /// Executes a command within a bracket while somebody watches keys.
+    #[cold]
+    #[inline(never)]
+    fn execute_watched(
+        &mut self,
+        request: &RequestHeader,
+        command: StorageCommand,
+        body: &[u8],
+        hash: Option<u64>,
+    ) -> Option<Executed> {
         let changes = self.core.engine.effects.changes;
+        let executed = self.execute_within(request, command, body, hash);
+        if executed.is_some_and(|it| it.error.is_none()) {
+            self.core.note_watched(request, command, body, changes);
+        }
+        executed
+    }
+
+    #[inline(always)]
+    fn execute_within(
+        &mut self,
+        request: &RequestHeader,
+        command: StorageCommand,
+        body: &[u8],
+        hash: Option<u64>,
+    ) -> Option<Executed> {
         self.core.bracket.begin(request.database, request.slot);
         let has_room = self.core.make_room() || !Engine::denies_oom(command);
         let executed = has_room.then(|| self.execute(request, command, body, hash));
         self.core.bracket.end();
         self.core.note_change(request.database);
-        if !self.core.watching.is_empty() && executed.is_some_and(|it| it.error.is_none()) {
-            self.core.note_watched(request, command, body, changes);
-        }
         executed
     }
 

@@ -89,7 +89,7 @@ fn serve(core: &mut Core, links: &mut [Served], parked: &Parked) -> Result<(), N
     let Some(served) = links.iter_mut().find(|it| it.link.id() == parked.link) else {
         return Ok(());
     };
-    if !served.link.can_push() {
+    if !served.link.can_push() || core.is_locked(parked) {
         return Err(NoRoom);
     }
     served.link.serve_parked(core, parked);
@@ -159,6 +159,11 @@ fn defer(core: &mut Core, signal: Signal) {
 }
 
 impl Core {
+    /// Whether a parked command needs a slot that is locked. It is looked at again in every turn.
+    fn is_locked(&mut self, parked: &Parked) -> bool {
+        self.locks.is_any() && self.locks.block(&parked.request, &parked.body)
+    }
+
     /// What a key holds now.
     fn kind_of(&self, key: &WaitKey) -> Option<crate::keyspace::ValueKind> {
         let (db, bytes) = key;
