@@ -5,9 +5,7 @@
 
 use proto::CommandError;
 use proto::catalogue::{CommandRef, Route, Spec, flag, routing_keys};
-use proto::control_words::{
-    RunningScript, SCRIPT, SCRIPT_BEGAN, SCRIPT_END, SCRIPT_NAME, SCRIPT_NAME_BYTES_MAX,
-};
+use proto::control_words::{RunningScript, SCRIPT, SCRIPT_BEGAN, SCRIPT_END, call_texts};
 use proto::number::parse_i64;
 use proto::slot::slot_of;
 
@@ -75,25 +73,18 @@ impl Core {
         busy
     }
 
-    /// Name of the function that has run for some time, and for how many milliseconds.
-    pub(crate) fn running_function(&self) -> Option<(Vec<u8>, u64)> {
+    /// The function that has run for some time: its name and the words of its call, and for how many
+    /// milliseconds.
+    pub(crate) fn running_function(&self) -> Option<(Vec<Vec<u8>>, u64)> {
         let mut workers = 0..self.lanes.workers();
         let found = workers.find(|&worker| {
             self.running_script(worker)
                 .is_some_and(|script| script.is_function)
         });
         let page = self.lanes.page(found?)?;
-        let len = usize::try_from(page.control(SCRIPT_NAME))
-            .ok()?
-            .min(SCRIPT_NAME_BYTES_MAX);
-        let words = SCRIPT_NAME + 1..;
-        let mut name: Vec<u8> = words
-            .take(len.div_ceil(8))
-            .flat_map(|word| page.control(word).to_le_bytes())
-            .collect();
-        name.truncate(len);
         let began = page.control(SCRIPT_BEGAN);
-        Some((name, (self.now.unix_micros / 1000).saturating_sub(began)))
+        let texts = call_texts(|word| page.control(word));
+        Some((texts, (self.now.unix_micros / 1000).saturating_sub(began)))
     }
 
     /// Ends the script, or function, that runs.

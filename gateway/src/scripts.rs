@@ -12,9 +12,10 @@
 //!
 //! Cost of EVAL: a hash of the body per call. Not here: compiling and running (storage worker).
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+use hashbrown::{HashMap, HashSet};
 use proto::CommandError;
 use proto::catalogue::StorageCommand;
 use proto::number::parse_i64;

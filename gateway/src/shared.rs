@@ -133,17 +133,19 @@ impl Shared {
         registry: Arc<Registry>,
         listeners: Vec<Listener>,
     ) -> Self {
+        let mut scripts = ScriptStore::default();
+        scripts.take_registry(&registry);
         Self {
             mailboxes,
             rates: Rates::default(),
             client_ids: AtomicU64::new(0),
             clients: AtomicUsize::new(0),
             control,
-            registry: Mutex::new(Arc::clone(&registry)),
+            registry: Mutex::new(registry),
             pages: Mutex::new(Vec::new()),
             errors: Mutex::new(BTreeMap::new()),
             slow_log: Mutex::default(),
-            scripts: Mutex::default(),
+            scripts: Mutex::new(scripts),
             script_epoch: AtomicU64::new(0),
             listeners,
             supervised: AtomicBool::new(true),

@@ -155,7 +155,7 @@ impl Core {
     }
 
     /// Whether more memory is used than may be, and none of it can be had by eviction.
-    fn is_memory_short(&self) -> bool {
+    pub(crate) fn is_memory_short(&self) -> bool {
         let settings = &self.live.settings;
         let limit = settings.maxmemory();
         if limit == 0 || settings.maxmemory_policy() != MaxmemoryPolicy::Noeviction {

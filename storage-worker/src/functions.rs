@@ -134,7 +134,7 @@ impl Functions {
         let vm = self.vm.as_mut().ok_or(ScriptError::Memory)?;
         let mut loader = Loader { ticks: 0 };
         let functions = vm.load(library.code, &mut loader).map_err(load_error)?;
-        Ok((library.name.to_vec(), functions))
+        Ok((library.name, functions))
     }
 
     /// Looks whether a library can be loaded, and what it would register.
@@ -143,7 +143,7 @@ impl Functions {
     /// It cannot.
     pub fn check(&mut self, body: &[u8], replaces: bool) -> Result<Library, ScriptError> {
         let name = shebang::of_library(body).map_err(ScriptError::Text)?.name;
-        let name = to_text(name);
+        let name = to_text(&name);
         let is_known = self.libraries.iter().any(|library| library.name == name);
         if is_known && !replaces {
             return Err(text(&format!("Library '{name}' already exists")));

@@ -9,11 +9,12 @@
 //! Not here: how a script's commands are run (`commands::script`), Lua (crate `script`).
 
 use crate::functions::Functions;
+use hashbrown::HashMap;
+use proto::frame::Args;
 use proto::registry::Registry;
 use proto::settings::bytes::to_bytes;
 use proto::sha1::sha1;
 use script::{Kind, Program, Tick, Vm};
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
@@ -28,12 +29,23 @@ pub type Sha1Text = [u8; 40];
 
 /// Looks at the clock and at control words on behalf of scripts, which must not.
 pub trait Watch: fmt::Debug {
-    /// A script runs, and has run for some time. `name` is that of a function.
-    fn tick(&mut self, name: Option<&[u8]>, has_written: bool) -> Tick;
+    /// A script, or this function, runs and has run for some time.
+    fn tick(&mut self, function: Option<FunctionCall<'_>>, has_written: bool) -> Tick;
     /// It has ended.
     fn end(&mut self);
     /// The time after which others see that it is busy.
     fn set_threshold(&mut self, millis: u64);
+}
+
+/// A call of a function, for FUNCTION STATS.
+#[derive(Clone, Copy, Debug)]
+pub struct FunctionCall<'a> {
+    /// Its name, as registered.
+    pub name: &'a [u8],
+    /// The command's.
+    pub command: &'static str,
+    /// The command's arguments.
+    pub args: Args<'a>,
 }
 
 /// Lets every script run as long as it likes.
@@ -41,7 +53,7 @@ pub trait Watch: fmt::Debug {
 pub struct NoWatch;
 
 impl Watch for NoWatch {
-    fn tick(&mut self, _: Option<&[u8]>, _: bool) -> Tick {
+    fn tick(&mut self, _: Option<FunctionCall<'_>>, _: bool) -> Tick {
         Tick::GoOn
     }
     fn end(&mut self) {}

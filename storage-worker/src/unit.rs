@@ -80,6 +80,8 @@ pub struct Manner {
 #[derive(Debug, Default)]
 pub struct NestedCalls {
     calls: Vec<(StorageCommand, Option<ErrorCounter>, u32)>,
+    /// Errors of commands that were refused.
+    pub refused: Vec<ErrorCounter>,
     /// The unit itself ended with an error, which has been counted or not.
     pub failure: Option<(ErrorCounter, bool)>,
     /// It may have changed data.

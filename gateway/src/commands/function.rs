@@ -59,6 +59,9 @@ impl LibraryPolicy {
 }
 
 fn look(core: &mut Core, call: &Call<'_>, policy: LibraryPolicy, arguments: Vec<Vec<u8>>) -> Flow {
+    if core.is_memory_short() {
+        return core.error(call.index, &CommandError::OutOfMemory);
+    }
     let command = match policy {
         LibraryPolicy::Load(_) => FUNCTION_CHECK,
         _ => FUNCTION_READ,
@@ -224,6 +227,9 @@ fn write_function(reply: &mut ReplyWriter<'_>, function: &Function) {
     }
 }
 
+/// The name of a function of which nothing is known.
+static NOTHING: Vec<u8> = Vec::new();
+
 /// FUNCTION STATS
 pub(super) fn stats(core: &mut Core, call: &Call<'_>) -> Flow {
     let running = core.running_function();
@@ -237,14 +243,14 @@ pub(super) fn stats(core: &mut Core, call: &Call<'_>) -> Flow {
         reply.map(2);
         reply.bulk(b"running_script");
         match running {
-            Some((name, millis)) => {
+            Some((call, millis)) => {
+                let (name, words) = call.split_first().unwrap_or((&NOTHING, &[]));
                 reply.map(3);
                 reply.bulk(b"name");
-                reply.bulk(&name);
+                reply.bulk(name);
                 reply.bulk(b"command");
-                reply.array(2);
-                reply.bulk(b"FCALL");
-                reply.bulk(&name);
+                reply.array(words.len());
+                words.iter().for_each(|word| reply.bulk(word));
                 reply.bulk(b"duration_ms");
                 reply.int(i64::try_from(millis).unwrap_or(i64::MAX));
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
-use proto::catalogue::{GatewayCommand, StorageCommand};
+use proto::catalogue::{GatewayCommand, StorageCommand, flag};
 use proto::counters::{
     CallCounter, DatabaseCounter, ErrorCounter, GatewayCounter as G, WorkerCounter as W,
     gateway_page, worker_page,
@@ -193,7 +193,9 @@ impl Report {
                 of(CallCounter::Failed),
             );
         }
-        for command in StorageCommand::ALL {
+        // What processes say to each other is nobody's command.
+        let of_clients = |command: &StorageCommand| !command.spec().flags.has(flag::INTERNAL);
+        for command in StorageCommand::ALL.into_iter().filter(of_clients) {
             let of = |counter| {
                 let place = worker_page::call(command, counter);
                 self.sum(Role::StorageWorker, |page| page.since_reset(place))

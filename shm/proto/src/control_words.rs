@@ -4,7 +4,7 @@
 //!   0  the script that runs: number << 8 | bits; 0 if none has run for long   written by the worker
 //!   1  the number of the script that is to end                                written by gateways
 //!   2  when it began, in milliseconds since 1970                              written by the worker
-//!   3  name of the function that runs: length, then 8 bytes in each word      written by the worker
+//!   3  if it is a function: its name and the words of its call                 written by the worker
 //! ```
 //!
 //! A script that ends at once never appears here. Numbers are not used twice while a worker lives, so a
@@ -18,10 +18,59 @@ pub const SCRIPT: usize = 0;
 pub const SCRIPT_END: usize = 1;
 /// When the script began.
 pub const SCRIPT_BEGAN: usize = 2;
-/// Length of its name; the name follows.
-pub const SCRIPT_NAME: usize = 3;
-/// Most bytes of a name that is told.
-pub const SCRIPT_NAME_BYTES_MAX: usize = 128;
+/// The call of a function: the words of [`call_words`] from here on.
+pub const SCRIPT_CALL: usize = 3;
+/// How many of them.
+const CALL_WORDS: usize = 28;
+
+/// Texts as words: a byte that says how long each is, and its bytes; a 0 behind the last one. What does not
+/// fit is left out.
+#[must_use]
+pub fn call_words(texts: &[&[u8]]) -> [u64; CALL_WORDS] {
+    let mut bytes = [0u8; CALL_WORDS * 8];
+    let mut at = 0;
+    for text in texts {
+        let text = &text[..text.len().min(usize::from(u8::MAX))];
+        let Some(room) = bytes
+            .get_mut(at..at + text.len() + 1)
+            .filter(|room| at + room.len() < CALL_WORDS * 8)
+        else {
+            break;
+        };
+        // A length of 0 ends the texts, so lengths are counted from 1.
+        room[0] = text.len().min(254) as u8 + 1;
+        let len = usize::from(room[0]) - 1;
+        room[1..=len].copy_from_slice(&text[..len]);
+        at += len + 1;
+    }
+    let mut words = [0; CALL_WORDS];
+    for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = chunk
+            .iter()
+            .rev()
+            .fold(0, |word, byte| word << 8 | u64::from(*byte));
+    }
+    words
+}
+
+/// The texts of such words.
+#[must_use]
+pub fn call_texts(word: impl Fn(usize) -> u64) -> Vec<Vec<u8>> {
+    let bytes: Vec<u8> = (0..CALL_WORDS)
+        .flat_map(|at| word(SCRIPT_CALL + at).to_le_bytes())
+        .collect();
+    let mut rest = &bytes[..];
+    let mut texts = Vec::new();
+    while let Some((len @ 1.., after)) = rest
+        .split_first()
+        .map(|(len, after)| (usize::from(*len), after))
+        && let Some((text, after)) = after.split_at_checked(len - 1)
+    {
+        texts.push(text.to_vec());
+        rest = after;
+    }
+    texts
+}
 
 /// Bits of word 0.
 const BUSY: u64 = 1 << 0;
@@ -68,6 +117,29 @@ impl RunningScript {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_of_a_call_come_back() {
+        let call: [&[u8]; 4] = [b"f", b"fcall", b"", b"0"];
+        let words = call_words(&call);
+        assert_eq!(call_texts(|word| words[word - SCRIPT_CALL]), call);
+        let long = [b'x'; 300];
+        for texts in [
+            vec![&long[..]],
+            vec![b"a", &long[..200], b"b", &long[..30]],
+            vec![],
+        ] {
+            let words = call_words(&texts);
+            let found = call_texts(|word| words[word - SCRIPT_CALL]);
+            assert!(found.len() <= texts.len());
+            assert!(
+                found
+                    .iter()
+                    .zip(&texts)
+                    .all(|(found, text)| text.starts_with(found))
+            );
+        }
+    }
 
     #[test]
     fn a_word_says_what_was_put_in() {

@@ -27,6 +27,8 @@ unsafe fn run(l: *mut lua_State, raises: bool) -> c_int {
     if let Err(text) = collect_words(l) {
         return fail(l, text, raises);
     }
+    // The arguments have been copied, and the reply needs places on the stack.
+    ffi::lua_settop(l, 0);
     execute(l);
     let state = state(l);
     let is_error = state.reply.first() == Some(&b'-');

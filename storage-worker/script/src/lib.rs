@@ -9,9 +9,9 @@
 //!                                          └──> Host::call ──> RESP ──> Lua values
 //! ```
 //!
-//! Files: `vm` owns the Lua state; `sandbox` builds what scripts see and what they cannot change; `redis`
-//! is the library `redis`, `call` its way to commands; `to_lua` and `to_resp` convert; `library` loads
-//! functions; `json`, `msgpack`, `structs`, `bit` and `random` are the libraries beside Lua's own.
+//! Files: `vm` owns the Lua state, `memory` its memory; `sandbox` builds what scripts see and what they cannot
+//! change; `redis` is the library `redis`, `call` its way to commands; `to_lua` and `to_resp` convert; `library`
+//! loads functions; `json`, `msgpack`, `structs`, `bit` and `random` are the libraries beside Lua's own.
 //!
 //! Invariants, cited in comments
 //!   L1  A `*mut lua_State` is alive and belongs to the [`Vm`] that made it; it is used by one thread.
@@ -34,6 +34,7 @@ mod call;
 mod json;
 mod library;
 mod lua;
+mod memory;
 mod msgpack;
 mod random;
 mod redis;

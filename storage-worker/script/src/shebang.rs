@@ -1,12 +1,13 @@
 //! First lines: `#!lua name=... flags=...`.
 
 use crate::{flags, library};
+use proto::resp::inline::split_words;
 
 /// What the first line of a library says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library<'a> {
     /// The name that it gives itself.
-    pub name: &'a [u8],
+    pub name: Vec<u8>,
     /// What follows the first line, the line break included.
     pub code: &'a [u8],
 }
@@ -16,9 +17,12 @@ fn first_line(body: &[u8]) -> Option<(&[u8], &[u8])> {
     Some(body.split_at(end))
 }
 
-fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(u8::is_ascii_whitespace)
-        .filter(|word| !word.is_empty())
+/// The words of the line, in which quotes mean what they mean in inline commands.
+fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let (mut bytes, mut spans) = (Vec::new(), Vec::new());
+    split_words(line, &mut bytes, &mut spans).ok()?;
+    let word = |&(start, end): &(u32, u32)| bytes[start as usize..end as usize].to_vec();
+    Some(spans.iter().map(word).collect())
 }
 
 fn text(parts: &[&[u8]]) -> Vec<u8> {
@@ -36,8 +40,12 @@ pub fn of_script(body: &[u8]) -> Result<(u8, &[u8]), Vec<u8>> {
     let Some((line, code)) = first_line(body) else {
         return Err(b"Invalid script shebang".to_vec());
     };
-    let mut words = words(line);
-    let engine = words.next().unwrap_or_default();
+    let Some(words) = words(line) else {
+        return Err(b"Invalid engine in script shebang".to_vec());
+    };
+    let (engine, words) = words
+        .split_first()
+        .map_or((&[][..], &[][..]), |(engine, words)| (&engine[..], words));
     if engine != b"#!lua" {
         return Err(text(&[b"Unexpected engine in script shebang: ", engine]));
     }
@@ -70,10 +78,14 @@ pub fn of_library(body: &[u8]) -> Result<Library<'_>, Vec<u8>> {
     let Some((line, code)) = first_line(body) else {
         return Err(b"Invalid library metadata".to_vec());
     };
-    let mut words = words(line);
-    let engine = words.next().unwrap_or_default();
+    let Some(words) = words(line) else {
+        return Err(b"Invalid library metadata".to_vec());
+    };
+    let (engine, words) = words
+        .split_first()
+        .map_or((&[][..], &[][..]), |(engine, words)| (&engine[..], words));
     let engine = engine.strip_prefix(b"#!").unwrap_or_default();
-    let mut name: Option<&[u8]> = None;
+    let mut name: Option<Vec<u8>> = None;
     for word in words {
         let has_name = word
             .get(..5)
@@ -84,12 +96,12 @@ pub fn of_library(body: &[u8]) -> Result<Library<'_>, Vec<u8>> {
         if name.is_some() {
             return Err(b"Invalid metadata value, name argument was given multiple times".to_vec());
         }
-        name = word.get(5..);
+        name = word.get(5..).map(<[u8]>::to_vec);
     }
     let Some(name) = name else {
         return Err(b"Library name was not given".to_vec());
     };
-    if !library::is_name(name) {
+    if !library::is_name(&name) {
         return Err(library::BAD_NAME.as_bytes().to_vec());
     }
     if !engine.eq_ignore_ascii_case(b"lua") {
@@ -121,7 +133,10 @@ mod tests {
     #[test]
     fn names_of_libraries_are_read() {
         let library = of_library(b"#!LUA name=a_1\ncode").unwrap();
-        assert_eq!((library.name, library.code), (&b"a_1"[..], &b"\ncode"[..]));
+        assert_eq!(
+            (&library.name[..], library.code),
+            (&b"a_1"[..], &b"\ncode"[..])
+        );
         for bad in [
             "",
             "#!lua",

@@ -8,6 +8,7 @@
 use crate::json::JsonSettings;
 use crate::library::Loading;
 use crate::lua::{self, bytes, lua_State, pop, push, raw_field, raw_set_field};
+use crate::memory::Memory;
 use crate::random::Rand48;
 use crate::{Host, Tick, sandbox, to_resp};
 use mlua_sys as ffi;
@@ -28,10 +29,19 @@ pub enum Kind {
 /// Instructions between two looks at whether a script may go on.
 const INSTRUCTIONS_PER_TICK: c_int = 100_000;
 
+/// Percent of the memory in use at which Lua collects garbage.
+const PAUSE: c_int = 200;
+/// The same while there is little.
+const LAZY_PAUSE: c_int = 1000;
+/// What is little.
+const LAZY_BYTES_MAX: usize = 4 << 20;
+
 /// What belongs to a Lua state beside it.
 pub(crate) struct State {
-    used: usize,
-    limit: usize,
+    memory: Memory,
+    lua: *mut lua_State,
+    /// Garbage is collected seldom, as there is little of everything.
+    is_lazy: bool,
     pub(crate) kind: Kind,
     host: Option<NonNull<dyn Host>>,
     /// `redis.setresp(3)`.
@@ -76,18 +86,11 @@ unsafe extern "C" fn allocate(
     new: usize,
 ) -> *mut c_void {
     let state = companion.cast::<State>();
-    let used = (*state).used.wrapping_sub(old);
-    if new == 0 {
-        libc::free(block);
-        (*state).used = used;
-        return ptr::null_mut();
-    }
-    if new > old && used.saturating_add(new) > (*state).limit {
-        return ptr::null_mut();
-    }
-    let moved = libc::realloc(block, new);
-    if !moved.is_null() {
-        (*state).used = used + new;
+    let moved = (*state).memory.change(block, old, new);
+    if (*state).is_lazy && (*state).memory.used() > LAZY_BYTES_MAX {
+        // Only a number is stored: this is safe wherever Lua is.
+        (*state).is_lazy = false;
+        ffi::lua_gc((*state).lua, ffi::LUA_GCSETPAUSE, PAUSE);
     }
     moved
 }
@@ -138,8 +141,9 @@ impl Vm {
     #[must_use]
     pub fn new(kind: Kind, bytes_max: usize) -> Option<Self> {
         let state = Box::new(State {
-            used: 0,
-            limit: bytes_max,
+            memory: Memory::new(bytes_max),
+            lua: ptr::null_mut(),
+            is_lazy: false,
             kind,
             host: None,
             is_resp3: false,
@@ -160,14 +164,25 @@ impl Vm {
             drop(unsafe { Box::from_raw(state.as_ptr()) });
             return None;
         };
-        let vm = Self { lua, state };
+        let mut vm = Self { lua, state };
+        vm.state().lua = lua.as_ptr();
         // SAFETY: L1; errors end in the protected call.
         let status = unsafe { ffi::lua_cpcall(vm.lua.as_ptr(), sandbox::build, ptr::null_mut()) };
         if status != ffi::LUA_OK {
             return None;
         }
         vm.set_hook(ffi::LUA_MASKCOUNT, INSTRUCTIONS_PER_TICK);
+        vm.be_lazy();
         Some(vm)
+    }
+
+    /// While Lua has little memory a collection would mostly look at the libraries, again and again.
+    fn be_lazy(&mut self) {
+        if !self.state().is_lazy && self.used_bytes() < LAZY_BYTES_MAX / 2 {
+            self.state().is_lazy = true;
+            // SAFETY: L1; only a number is stored.
+            unsafe { ffi::lua_gc(self.lua.as_ptr(), ffi::LUA_GCSETPAUSE, LAZY_PAUSE) };
+        }
     }
 
     fn set_hook(&self, mask: c_int, count: c_int) {
@@ -184,7 +199,7 @@ impl Vm {
     #[must_use]
     pub fn used_bytes(&self) -> usize {
         // SAFETY: as in `state`.
-        unsafe { self.state.as_ref() }.used
+        unsafe { self.state.as_ref() }.memory.used()
     }
 
     /// Compiles a script, whose first line may say what language it is in.
@@ -231,6 +246,7 @@ impl Vm {
         reply: &mut ReplyWriter<'_>,
     ) -> Outcome {
         self.state().is_resp3 = false;
+        self.be_lazy();
         let start = reply.len();
         let mut job = Run {
             reference: program.0,
@@ -301,10 +317,10 @@ impl Vm {
     pub(crate) fn take_error(&mut self, name: &[u8], line: &mut Vec<u8>) -> bool {
         let l = self.lua.as_ptr();
         // Nothing catches errors here, so memory must not be short.
-        let limit = std::mem::replace(&mut self.state().limit, usize::MAX);
+        let limit = self.state().memory.set_limit(usize::MAX);
         // SAFETY: L1.
         let is_counted = unsafe { read_error(l, name, line) };
-        self.state().limit = limit;
+        self.state().memory.set_limit(limit);
         is_counted
     }
 

@@ -74,7 +74,10 @@ impl Core {
         self.engine.scripts.surroundings.watch.end();
         let nested = &mut self.engine.effects.nested;
         for (command, error, count) in nested.take() {
-            self.tally.count_many(command, error, count);
+            self.tally.count_inner(command, error, count);
+        }
+        for error in nested.refused.drain(..) {
+            self.tally.count_error(error);
         }
         if let Some((error, is_counted)) = nested.failure.take() {
             if is_counted {

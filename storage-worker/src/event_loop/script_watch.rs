@@ -2,9 +2,9 @@
 //!
 //! Scripts that end within the first ticks never look at a clock and write nothing to the page.
 
-use crate::scripts::Watch;
+use crate::scripts::{FunctionCall, Watch};
 use proto::control_words::{
-    RunningScript, SCRIPT, SCRIPT_BEGAN, SCRIPT_END, SCRIPT_NAME, SCRIPT_NAME_BYTES_MAX,
+    RunningScript, SCRIPT, SCRIPT_BEGAN, SCRIPT_CALL, SCRIPT_END, call_words,
 };
 use script::Tick;
 use shm::Party;
@@ -37,15 +37,15 @@ impl ScriptWatch {
     }
 
     /// Puts what is to be seen of the script on the page.
-    fn show(&mut self, name: Option<&[u8]>) -> RunningScript {
+    fn show(&mut self, function: Option<FunctionCall<'_>>) -> RunningScript {
         self.last_number += 1;
-        let name = name.unwrap_or_default();
-        let name = &name[..name.len().min(SCRIPT_NAME_BYTES_MAX)];
-        self.party.set_control(SCRIPT_NAME, name.len() as u64);
-        for (word, chunk) in (SCRIPT_NAME + 1..).zip(name.chunks(8)) {
-            let mut bytes = [0; 8];
-            bytes[..chunk.len()].copy_from_slice(chunk);
-            self.party.set_control(word, u64::from_le_bytes(bytes));
+        let mut words = Vec::new();
+        if let Some(call) = function {
+            words.extend([call.name, call.command.as_bytes()]);
+            words.extend(call.args.iter_from(1));
+        }
+        for (word, value) in (SCRIPT_CALL..).zip(call_words(&words)) {
+            self.party.set_control(word, value);
         }
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let millis = u64::try_from(now.unwrap_or_default().as_millis()).unwrap_or(0);
@@ -54,18 +54,18 @@ impl ScriptWatch {
             number: self.last_number,
             is_busy: false,
             has_written: false,
-            is_function: !name.is_empty(),
+            is_function: function.is_some(),
         }
     }
 }
 
 impl Watch for ScriptWatch {
-    fn tick(&mut self, name: Option<&[u8]>, has_written: bool) -> Tick {
+    fn tick(&mut self, function: Option<FunctionCall<'_>>, has_written: bool) -> Tick {
         let began = *self.began.get_or_insert_with(Instant::now);
         let before = self.shown;
         let mut script = match before {
             Some(script) => script,
-            None => self.show(name),
+            None => self.show(function),
         };
         script.has_written = has_written;
         script.is_busy = self.threshold > Duration::ZERO && began.elapsed() >= self.threshold;

@@ -19,6 +19,8 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Tally {
     calls: [u32; StorageCommand::COUNT],
+    /// Those inside of scripts.
+    inner: [u32; StorageCommand::COUNT],
     failed: [u32; StorageCommand::COUNT],
     errors: [u32; ErrorCounter::COUNT],
     any_errors: bool,
@@ -33,6 +35,7 @@ impl Tally {
     pub(crate) fn new() -> Self {
         Self {
             calls: [0; StorageCommand::COUNT],
+            inner: [0; StorageCommand::COUNT],
             failed: [0; StorageCommand::COUNT],
             errors: [0; ErrorCounter::COUNT],
             any_errors: false,
@@ -46,7 +49,7 @@ impl Tally {
     #[inline]
     pub(crate) fn count(&mut self, command: StorageCommand, error: Option<ErrorCounter>) {
         let calls = &mut self.calls[command as usize];
-        if *calls == 0 {
+        if *calls == 0 && self.inner[command as usize] == 0 {
             self.seen.push(command);
         }
         *calls += 1;
@@ -64,20 +67,22 @@ impl Tally {
         self.any_errors = true;
     }
 
-    /// Counts a command that was called several times inside of another one.
-    pub(crate) fn count_many(
+    /// Counts a command that was called so many times inside of a script, whose time includes theirs.
+    pub(crate) fn count_inner(
         &mut self,
         command: StorageCommand,
         error: Option<ErrorCounter>,
         count: u32,
     ) {
-        self.count(command, error);
-        let more = count.saturating_sub(1);
-        self.calls[command as usize] += more;
-        self.total += more;
+        let at = command as usize;
+        if self.calls[at] == 0 && self.inner[at] == 0 {
+            self.seen.push(command);
+        }
+        self.inner[at] = self.inner[at].saturating_add(count);
         if let Some(error) = error {
-            self.failed[command as usize] += more;
-            self.errors[error as usize] += more;
+            self.failed[at] = self.failed[at].saturating_add(count);
+            self.errors[error as usize] = self.errors[error as usize].saturating_add(count);
+            self.any_errors = true;
         }
     }
 
@@ -92,15 +97,21 @@ impl Tally {
             return;
         }
         let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        let mut inner = 0;
         for command in self.seen.drain(..) {
             let at = command as usize;
             let calls = u64::from(std::mem::take(&mut self.calls[at]));
+            let inside = u64::from(std::mem::take(&mut self.inner[at]));
+            inner += inside;
             let failed = u64::from(std::mem::take(&mut self.failed[at]));
             let share_ns = elapsed_ns.saturating_mul(calls) / u64::from(self.total);
             let bucket = latency::bucket(share_ns / calls.max(1));
-            page.add(worker_page::latency(command, bucket), calls);
+            if calls > 0 {
+                page.add(worker_page::latency(command, bucket), calls);
+            }
             let share_ns = share_ns + u64::from(self.rest_ns[at]);
             self.rest_ns[at] = (share_ns % 1000) as u32;
+            let calls = calls + inside;
             page.add(worker_page::call(command, CallCounter::Calls), calls);
             page.add(
                 worker_page::call(command, CallCounter::Micros),
@@ -116,7 +127,8 @@ impl Tally {
                 page.add(worker_page::error(*error), u64::from(count));
             }
         }
-        page.add(WorkerCounter::Commands.place(), u64::from(self.total));
+        let commands = u64::from(self.total) + inner;
+        page.add(WorkerCounter::Commands.place(), commands);
         page.add(WorkerCounter::Batches.place(), 1);
         page.add(WorkerCounter::CommandMicros.place(), elapsed_ns / 1000);
         self.total = 0;

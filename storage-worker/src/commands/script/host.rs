@@ -1,17 +1,21 @@
 //! What a script's commands run in: which are allowed, where their keys may live, and the few that a
 //! gateway answers when a client calls them.
 
-use crate::scripts::Surroundings;
+use crate::scripts::{FunctionCall, Surroundings};
 use crate::unit::{Ground, Manner, Unit};
 use proto::CommandError;
 use proto::catalogue::{
     self, CommandRef, GatewayCommand, Lookup, Reach, Route, Spec, flag, routing_keys,
 };
+use proto::counters::ErrorCounter;
 use proto::frame::Args;
 use proto::number::parse_i64;
 use proto::resp::reply::ReplyWriter;
 use proto::slot::slot_of;
 use script::{Host, Tick, Words, flags};
+
+/// Errors of refused commands that are counted for one script.
+const REFUSED_MAX: usize = 1000;
 
 /// See the module.
 #[derive(Debug)]
@@ -20,8 +24,8 @@ pub(super) struct Nested<'a, 'w> {
     pub(super) unit: Unit,
     pub(super) manner: Manner,
     pub(super) surroundings: &'w mut Surroundings,
-    /// Its name, if it is a function.
-    pub(super) function: Option<&'w [u8]>,
+    /// The call, if it is one of a function.
+    pub(super) function: Option<FunctionCall<'w>>,
     /// What the script promises.
     pub(super) promises: u8,
     pub(super) is_read_only: bool,
@@ -169,6 +173,10 @@ fn check_slots(spec: &Spec, words: Words<'_>, slots: &[bool]) -> Result<(), Comm
 impl Host for Nested<'_, '_> {
     fn call(&mut self, words: Words<'_>, resp3: bool, reply: &mut Vec<u8>) {
         if let Err(error) = self.run(words, resp3, reply) {
+            let refused = &mut self.ground.effects.nested.refused;
+            if refused.len() < REFUSED_MAX {
+                refused.push(ErrorCounter::of(&error));
+            }
             reply.clear();
             error.write_resp(reply);
         }

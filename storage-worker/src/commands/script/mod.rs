@@ -4,7 +4,7 @@ mod function;
 mod host;
 
 use crate::commands::prelude::*;
-use crate::scripts::{ScriptError, Scripts, Surroundings};
+use crate::scripts::{FunctionCall, ScriptError, Scripts, Surroundings};
 use crate::unit::{Manner, Unit};
 pub(crate) use function::{check_library, dump, fcall, fcall_ro, read_libraries};
 use host::Nested;
@@ -136,13 +136,22 @@ fn execute(
         db: ctx.db,
         is_resp3: false,
     };
+    let function = what.is_function.then_some(FunctionCall {
+        name: what.name,
+        command: if what.is_read_only {
+            "fcall_ro"
+        } else {
+            "fcall"
+        },
+        args,
+    });
     let (ground, reply) = ctx.split();
     let mut nested = Nested {
         ground,
         unit: Unit::new(),
         manner,
         surroundings,
-        function: what.is_function.then_some(what.name),
+        function,
         promises,
         is_read_only: what.is_read_only || promises & flags::NO_WRITES != 0,
     };
