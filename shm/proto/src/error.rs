@@ -201,7 +201,6 @@ fixed_errors! {
     NoScript = "NOSCRIPT No matching script. Please use EVAL.";
     KeyCountNegative = "ERR Number of keys can't be negative";
     ReadOnlyScript = "ERR Can not execute a script with write flag using *_ro command.";
-    ScriptMemory = "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'";
     ScriptUnknownCommand = "ERR Unknown Redis command called from script";
     ScriptArity = "ERR Wrong number of args calling Redis command from script";
     ScriptForbidden = "ERR This Redis command is not allowed from script";

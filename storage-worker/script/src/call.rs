@@ -10,7 +10,7 @@ use proto::number::DoubleText;
 use std::ffi::c_int;
 
 /// Buffers that have become larger than that are given back.
-const KEPT_BYTES_MAX: usize = 64 << 10;
+pub(crate) const KEPT_BYTES_MAX: usize = 64 << 10;
 
 const NO_ARGUMENTS: &[u8] = b"Please specify at least one argument for this redis lib call";
 const BAD_ARGUMENT: &[u8] = b"Lua redis lib command arguments must be strings or integers";
@@ -102,6 +102,9 @@ fn add_number(out: &mut Vec<u8>, number: f64) {
     if whole as f64 == number && whole != i64::MIN && whole != i64::MAX {
         let mut digits = itoa::Buffer::new();
         return out.extend_from_slice(digits.format(whole).as_bytes());
+    }
+    if number.is_nan() && number.is_sign_negative() {
+        out.push(b'-');
     }
     out.extend_from_slice(DoubleText::new().format(number));
 }

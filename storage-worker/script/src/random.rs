@@ -34,23 +34,29 @@ impl Rand48 {
 
 pub(crate) const FUNCTIONS: &[(&str, Function)] = &[("random", random), ("randomseed", seed)];
 
+/// An argument as C's `int`: the bits above are lost.
+unsafe fn integer(l: *mut lua_State, at: c_int) -> c_int {
+    ffi::luaL_checkinteger(l, at) as c_int
+}
+
 unsafe extern "C-unwind" fn random(l: *mut lua_State) -> c_int {
     let fraction = f64::from(state(l).random.next() % LARGEST) / f64::from(LARGEST);
     let number = match ffi::lua_gettop(l) {
         0 => fraction,
         1 => {
-            let above = ffi::luaL_checkinteger(l, 1);
+            let above = integer(l, 1);
             if above < 1 {
                 raise_argument(l, 1, c"interval is empty");
             }
-            (fraction * above as f64).floor() + 1.0
+            (fraction * f64::from(above)).floor() + 1.0
         }
         2 => {
-            let (below, above) = (ffi::luaL_checkinteger(l, 1), ffi::luaL_checkinteger(l, 2));
+            let (below, above) = (integer(l, 1), integer(l, 2));
             if below > above {
                 raise_argument(l, 2, c"interval is empty");
             }
-            (fraction * (above.wrapping_sub(below).wrapping_add(1)) as f64).floor() + below as f64
+            let count = above.wrapping_sub(below).wrapping_add(1);
+            (fraction * f64::from(count)).floor() + f64::from(below)
         }
         _ => crate::lua::raise_here(l, b"wrong number of arguments"),
     };

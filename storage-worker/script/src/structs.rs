@@ -202,10 +202,13 @@ fn put<const N: usize>(out: &mut Vec<u8>, mut bytes: [u8; N], is_little: bool) {
 }
 
 fn put_integer(out: &mut Vec<u8>, number: f64, size: usize, is_little: bool) {
-    let bits = if number < 0.0 {
+    // What fits nowhere becomes what the processor makes of it.
+    let bits = if (0.0..18_446_744_073_709_551_616.0).contains(&number) {
+        number as u64
+    } else if number < 0.0 || number.is_nan() {
         lua::truncated(number).cast_unsigned()
     } else {
-        number as u64
+        0
     };
     let start = out.len();
     let word = bits.to_le_bytes();

@@ -45,8 +45,7 @@ unsafe fn convert_level(l: *mut lua_State, reply: &mut ReplyWriter<'_>, level: u
 
 unsafe fn convert_table(l: *mut lua_State, reply: &mut ReplyWriter<'_>, level: usize) {
     if raw_field(l, -1, b"err") == ffi::LUA_TSTRING {
-        let line = bytes(l, -1);
-        reply.error_bytes(line.strip_prefix(b"-").unwrap_or(line));
+        reply.error_bytes(bytes(l, -1));
         return pop(l, 1);
     }
     pop(l, 1);

@@ -5,6 +5,7 @@
 //!
 //! Everything that may raise an error of Lua runs inside a protected call.
 
+use crate::call::KEPT_BYTES_MAX;
 use crate::json::JsonSettings;
 use crate::library::Loading;
 use crate::lua::{self, bytes, lua_State, pop, push, raw_field, raw_set_field};
@@ -290,6 +291,11 @@ impl Vm {
         };
         let state = self.state();
         state.host = None;
+        for buffer in [&mut state.words, &mut state.reply, &mut state.scratch] {
+            if buffer.capacity() > KEPT_BYTES_MAX {
+                *buffer = Vec::new();
+            }
+        }
         if std::mem::take(&mut state.is_killed) {
             self.set_hook(ffi::LUA_MASKCOUNT, INSTRUCTIONS_PER_TICK);
         }
@@ -438,11 +444,11 @@ unsafe fn push_table(l: *mut lua_State, words: Slices<'_>) {
 unsafe extern "C-unwind" fn tick(l: *mut lua_State, _: *mut ffi::lua_Debug) {
     let state = state(l);
     let told = state.host().map_or(Tick::GoOn, Host::tick);
-    let text: &[u8] = match (told, state.kind) {
-        (Tick::GoOn, _) => return,
-        (Tick::TimedOut, _) => b"FUNCTION LOAD timeout",
-        (Tick::Kill, Kind::Scripts) => b"Script killed by user with SCRIPT KILL.",
-        (Tick::Kill, Kind::Functions) => b"Script killed by user with FUNCTION KILL.",
+    let text: &[u8] = match told {
+        Tick::GoOn => return,
+        Tick::TimedOut => b"FUNCTION LOAD timeout",
+        // Functions that are killed say the same.
+        Tick::Kill => b"Script killed by user with SCRIPT KILL...",
     };
     // From here on it is told again with every line, so that it cannot catch the error and go on.
     state.is_killed = true;

@@ -171,7 +171,7 @@ fn check_promises(promises: u8, is_read_only: bool, is_memory_short: bool) -> Co
         return Ok(());
     }
     if is_memory_short && promises & (flags::ALLOW_OOM | flags::NO_WRITES) == 0 {
-        return Err(CommandError::ScriptMemory);
+        return Err(CommandError::OutOfMemory);
     }
     if is_read_only && promises & flags::NO_WRITES == 0 {
         return Err(CommandError::ReadOnlyScript);
