@@ -471,7 +471,7 @@ impl Core {
                 queue.pop_front();
             }
         }
-        self.lanes.publish_side(worker);
+        self.lanes.note_controls(worker);
     }
 
     /// Whether something is left to be said over side rings.

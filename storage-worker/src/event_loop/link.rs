@@ -315,6 +315,7 @@ impl Link {
                 _ => self.go(core, &header),
             }
         }
+        self.publish(core);
         if self.side.release() {
             self.peer.ring();
         }
@@ -354,22 +355,21 @@ impl Link {
         self.replies.close();
         core.end_serving(place, self.replies.position());
         core.locks.release(&prepared);
-        self.publish(core);
     }
 
-    /// Tells the peer whether a request has its locks; false if there is no room for that now.
-    pub(crate) fn answer_lock(
-        &mut self,
-        core: &mut Core,
-        request: &RequestHeader,
-        answer: u32,
-    ) -> bool {
-        if !self.can_push() {
-            return false;
+    /// Tells the peer whether a request has its locks, with the next publication; false if there is no
+    /// room for that now.
+    pub(crate) fn answer_lock(&mut self, request: &RequestHeader, answer: u32) -> bool {
+        let can_push = self.can_push();
+        if can_push {
+            self.replies.tell_lock(request, answer);
         }
-        self.replies.tell_lock(request, answer);
+        can_push
+    }
+
+    /// Publishes what was told.
+    pub(crate) fn publish_answers(&mut self, core: &mut Core) {
         self.publish(core);
-        true
     }
 
     /// Whether a turn would do something: a look at the rings themselves.

@@ -112,10 +112,21 @@ impl Links {
     #[cold]
     fn answer_locks(&mut self, core: &mut Core) {
         let mut answers = std::mem::take(&mut core.locks.answers);
+        let mut told: Vec<u32> = Vec::new();
         answers.retain(|(link, request, answer)| {
             let served = self.0.iter_mut().find(|served| served.link.id() == *link);
-            served.is_some_and(|served| !served.link.answer_lock(core, request, *answer))
+            let Some(served) = served else { return false };
+            let is_told = served.link.answer_lock(request, *answer);
+            if is_told && !told.contains(link) {
+                told.push(*link);
+            }
+            !is_told
         });
+        for served in &mut self.0 {
+            if told.contains(&served.link.id()) {
+                served.link.publish_answers(core);
+            }
+        }
         core.locks.answers.append(&mut answers);
     }
 
