@@ -9,6 +9,7 @@ mod gateway;
 mod large_replies;
 mod links;
 mod load;
+mod scripts;
 mod storage_worker;
 mod supervisor;
 mod transactions;
