@@ -109,6 +109,12 @@ impl Context<'_> {
         Key::new(self.hash_seed, db, slot_of(bytes), bytes)
     }
 
+    /// Whether a script has called the command: scripts have none of their own to run.
+    #[inline]
+    pub fn is_in_script(&self) -> bool {
+        self.scripts.is_none()
+    }
+
     /// Counts changes of this command: as many as Redis counts, none if everything is as it was.
     #[inline]
     pub fn changed(&mut self, count: u64) {

@@ -58,6 +58,7 @@ impl Elements {
         key: &Key<'_>,
         options: &mut Options<'_>,
     ) -> Result<Elements, CommandError> {
+        let is_in_script = ctx.is_in_script();
         let Some(found) = ctx.keyspace.find(key, ctx.now, ctx.access) else {
             return Ok(Elements::copy(options, 0, |_, _| {}));
         };
@@ -77,7 +78,7 @@ impl Elements {
             }
             ValueKind::Set => {
                 let set = SetRef::of(&found)?;
-                if options.is_unsorted && options.destination.is_some() {
+                if options.is_unsorted && (options.destination.is_some() || is_in_script) {
                     // What is stored must not depend on how the set is kept.
                     options.is_unsorted = false;
                     options.is_alpha = true;
