@@ -24,7 +24,7 @@ use std::path::PathBuf;
     override_usage = "sirocco [FILE | -] [--SETTING VALUE ...]\n       sirocco <COMMAND>",
     after_help = "\
 Settings are those of redis.conf, in a file or as options: --port 7000 --maxmemory 1gb \
---save \"\"\nOur own ones: --storage-workers, --gateway-threads (0: chosen by the cores), --pin, \
+--save \"\"\nOur own ones: --storage-workers (0: one), --gateway-threads (0: by the cores), --pin, \
 --ring-size,\n--spin-us, --supervisor-timeout, --stopped-timeout. `-` reads lines from standard \
 input.\n`sirocco --print-config [FILE] [--SETTING VALUE ...]` prints all settings with their \
 values.\n\nExit codes: 1 configuration, 3 address, 4 too little memory or too few descriptors,\n5 \

@@ -3,8 +3,11 @@
 //! Rules
 //!   - A core counts if the affinity of the supervisor allows it; a quota of control groups caps
 //!     the count.
-//!   - One worker per four cores: at small batches the sockets cost ten times what a worker does,
-//!     at large ones about twice. From four cores on one core stays free for everything else.
+//!   - One worker, unless a setting asks for more: with several some commands over keys of different
+//!     workers are still refused, and the right reply comes before the faster one.
+//!   - Gateway threads for the rest, at most ten for a worker: at small batches the sockets cost ten
+//!     times what a worker does, at large ones about twice. From four cores on one core stays free for
+//!     everything else.
 //!   - `pin auto` binds only when every gateway thread and worker gets a core of its own and one
 //!     is left over. With fewer cores separate binding costs 20 to 45 % (measured on 2 cores): the
 //!     kernel can no longer run two parts that wake each other side by side.
@@ -15,8 +18,8 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use proto::settings::Pin;
 
-/// More parts than this are never started by rule; settings may still ask for them.
-const PARTS_BY_RULE_MAX: usize = 64;
+/// More gateway threads for each worker are never started by rule; settings may still ask for them.
+const THREADS_PER_WORKER_MAX: usize = 10;
 
 /// The processors that this thread may run on, ascending.
 pub fn allowed() -> Vec<usize> {
@@ -75,14 +78,14 @@ pub struct Counts {
 /// The counts for a number of cores; a setting that is not 0 wins over the rule.
 pub fn counts(cores: usize, gateway_threads: usize, storage_workers: usize) -> Counts {
     let workers = match storage_workers {
-        0 => (cores / 4).clamp(1, PARTS_BY_RULE_MAX),
+        0 => 1,
         explicit => explicit,
     };
     let spare = usize::from(cores >= 4);
     let threads = match gateway_threads {
         0 => cores
             .saturating_sub(workers + spare)
-            .clamp(1, PARTS_BY_RULE_MAX),
+            .clamp(1, workers.saturating_mul(THREADS_PER_WORKER_MAX)),
         explicit => explicit,
     };
     Counts {
@@ -137,8 +140,8 @@ mod tests {
         assert_eq!(by_rule(2), (1, 1));
         assert_eq!(by_rule(3), (2, 1));
         assert_eq!(by_rule(4), (2, 1));
-        assert_eq!(by_rule(8), (5, 2));
-        assert_eq!(by_rule(32), (23, 8));
+        assert_eq!(by_rule(8), (6, 1));
+        assert_eq!(by_rule(32), (10, 1));
         assert_eq!(
             counts(2, 8, 8),
             Counts {
