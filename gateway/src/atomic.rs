@@ -34,7 +34,6 @@ use proto::frame::{
     REQUEST_HEADER_BYTES, ReplyHeader, RequestHeader, RequestKind, flags as frame_flags,
     lock_answer, padded, request_len, write_request,
 };
-use proto::slot::slot_of;
 
 use crate::call::Call;
 use crate::core::{Core, Flow, Ticket};
@@ -120,43 +119,26 @@ impl Core {
         call: &Call<'_>,
         command: StorageCommand,
         merge: Merge,
-        (first, last, step): (usize, usize, usize),
+        keys: (usize, usize, usize),
     ) -> Flow {
         if let Some(wait) = self.wait_for_earlier(call.index) {
             return wait;
         }
-        let mut groups = vec![Vec::new(); self.lanes.workers()];
-        let mut owners = Vec::new();
-        for position in (first..=last).step_by(step) {
-            let worker = self.lanes.owner(slot_of(call.arg(position)));
-            if let Some(group) = groups.get_mut(worker) {
-                group.push(position);
-                owners.push(worker);
-            }
-        }
         let Some(connection) = self.get(call.index) else {
             return Flow::Stop;
         };
-        let header = header_for(connection, call.index, command, 0, 0);
-        let mut parts = Vec::new();
-        let mut part_of = vec![0u8; groups.len()];
-        for (worker, group) in (0..).zip(&groups).filter(|(_, group)| !group.is_empty()) {
-            part_of[worker] = u8::try_from(parts.len()).unwrap_or(u8::MAX);
-            let arguments = group
-                .iter()
-                .flat_map(|&at| (at..at + step).map(|at| call.arg(at)));
-            let header = RequestHeader {
-                slot: group.first().map_or(0, |&at| slot_of(call.arg(at))),
-                argc: u32::try_from(group.len() * step + 1).unwrap_or(u32::MAX),
-                ..header
-            };
-            parts.push((worker, header, frame_of(header, arguments)));
-        }
-        let order = match merge {
-            Merge::Zip => owners.iter().map(|&worker| part_of[worker]).collect(),
-            Merge::Sum | Merge::Concat | Merge::AllOk | Merge::First => Vec::new(),
-        };
-        self.begin_as_one(call.index, parts, Finish::Join { merge, order })
+        let common = header_for(connection, call.index, command, 0, 0);
+        let split = self.split(call, keys);
+        let parts = split.shares.iter().map(|share| {
+            let header = share.header(call, common);
+            (
+                share.worker,
+                header,
+                frame_of(header, share.arguments(call)),
+            )
+        });
+        let order = split.order(merge);
+        self.begin_as_one(call.index, parts.collect(), Finish::Join { merge, order })
     }
 
     /// Begins to execute requests of different workers, in their order, as one.

@@ -10,8 +10,8 @@
 //!   clock ─> tick()             ─┘                    └─> letters to other threads
 //! ```
 //!
-//! Files: `reading` parses, `admission` decides whether a command may run now, `router` and `scatter`
-//! send it, `answers` takes what comes back, `steps` runs commands in several steps, `commands` holds
+//! Files: `reading` parses, `admission` decides whether a command may run now, `router`, `split` and
+//! `atomic` send it, `answers` takes what comes back, `steps` runs commands in several steps, `commands` holds
 //! those that the gateway answers itself.
 //!
 //! Cost: a command that one worker executes takes one lookup of its connection when it is read and one
@@ -115,7 +115,6 @@ pub(crate) struct Core {
     // Scratch space, empty between two uses.
     pub(crate) parser: RequestParser,
     pub(crate) spans: Vec<(u32, u32)>,
-    pub(crate) groups: Vec<Vec<usize>>,
     /// Reused when the keys of a command have to be searched.
     pub(crate) found_keys: Vec<proto::catalogue::KeyAt>,
     pub(crate) aftermath: Aftermath,
@@ -157,7 +156,6 @@ impl Core {
             large: None,
             parser: RequestParser::new(),
             spans: Vec::new(),
-            groups: Vec::new(),
             found_keys: Vec::new(),
             aftermath: Aftermath::default(),
             waiters: Vec::new(),

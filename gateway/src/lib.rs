@@ -51,6 +51,7 @@ mod scripts;
 mod shared;
 mod slow_log;
 mod sockets;
+mod split;
 mod stash;
 mod steps;
 mod tally;

@@ -64,9 +64,6 @@ pub(crate) const STASH_INLINE_BYTES: usize = 16 << 10;
 /// Consumed bytes at the front of a buffer that are worth moving the rest for.
 pub(crate) const COMPACT_BYTES: usize = 64 << 10;
 
-/// Parts of one scattered command: one per worker, and the frame counts them in 16 bits.
-pub(crate) const MAX_PARTS: usize = 256;
-
 /// Milliseconds between two rounds of timers: idle clients, pauses, sleeping commands.
 pub(crate) const TICK_MILLIS: u64 = 100;
 

@@ -11,13 +11,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use proto::CommandError;
 use proto::registry::SlotRange;
+use proto::sha1::Sha1Text;
 
 use crate::clients::{KillFilter, ListFilter};
-use crate::core::{Core, Pause, Ticket};
+use crate::core::{Core, Flow, Pause, Ticket};
 use crate::lanes::{LaneParts, Who};
 use crate::live::Live;
-use crate::scripts::Sha1Text;
 
 /// A message for one thread.
 #[derive(Debug)]
@@ -191,23 +192,23 @@ impl Core {
             }
             Reply::Count => writer.int(i64::try_from(asked.count).unwrap_or(i64::MAX)),
             Reply::OkIfAny if asked.count == 0 => {
-                writer.error(&proto::CommandError::NoSuchClient);
+                writer.error(&CommandError::NoSuchClient);
             }
             Reply::OkIfAny | Reply::Ok => writer.ok(),
         }
         self.deliver(asked.ticket, &reply);
     }
 
-    /// Asks the supervisor; the client of `index` gets its answer. False if there is no supervisor.
-    pub(crate) fn ask_supervisor(&mut self, index: u32, body: runtime::Request) -> bool {
+    /// Asks the supervisor; the client of `index` gets its answer, or an error if there is no supervisor.
+    pub(crate) fn ask_supervisor(&mut self, index: u32, body: runtime::Request) -> Flow {
         let Some(request) = self.ask(body) else {
-            return false;
+            return self.error(index, &CommandError::NoSupervisor);
         };
         let ticket = self.answer_later(index);
         self.asks
             .requests
             .insert(request, Awaiting::Deliver(ticket, None));
-        true
+        Flow::Stop
     }
 
     /// The same for a command that waits already; `reply` is what it answers if all is well.
@@ -327,7 +328,7 @@ impl Core {
             Ok(text) => reply.extend_from_slice(format!("+{text}\r\n").as_bytes()),
             Err(text) => {
                 let line = format!("ERR {text}").into_bytes().into_boxed_slice();
-                proto::CommandError::Line(line).write_resp(&mut reply);
+                CommandError::Line(line).write_resp(&mut reply);
                 self.count_error("ERR");
             }
         }

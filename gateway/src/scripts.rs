@@ -21,7 +21,7 @@ use proto::catalogue::StorageCommand;
 use proto::number::parse_i64;
 use proto::registry::{Registry, Script};
 use proto::settings::bytes::to_text;
-use proto::sha1::sha1;
+use proto::sha1::{Sha1Text, digest_text, sha1_text};
 use runtime::Request;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -34,27 +34,6 @@ use crate::router::Place;
 const REMEMBERED_MAX: usize = 500;
 /// Bytes of them.
 const REMEMBERED_BYTES_MAX: usize = 64 << 20;
-
-/// A SHA1 as 40 hexadecimal digits in lower case.
-pub(crate) type Sha1Text = [u8; 40];
-
-/// A SHA1 as text; case does not matter.
-pub(crate) fn sha1_text(text: &[u8]) -> Option<Sha1Text> {
-    let mut lower: Sha1Text = text.try_into().ok()?;
-    lower.make_ascii_lowercase();
-    Some(lower)
-}
-
-/// The SHA1 of a script.
-pub(crate) fn digest_text(body: &[u8]) -> Sha1Text {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = [0; 40];
-    for (pair, byte) in text.chunks_exact_mut(2).zip(sha1(body)) {
-        pair[0] = DIGITS[usize::from(byte >> 4)];
-        pair[1] = DIGITS[usize::from(byte & 15)];
-    }
-    text
-}
 
 /// A script for the registry.
 pub(crate) fn script(sha1: &Sha1Text, body: &[u8]) -> Script {

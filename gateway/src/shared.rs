@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proto::registry::Registry;
+use proto::sha1::Sha1Text;
 use runtime::{ControlSender, FromChild, PartyId, Request};
 use shm::{Bell, Party};
 
 use crate::mail::Letter;
-use crate::scripts::{ScriptStore, Sha1Text};
+use crate::scripts::ScriptStore;
 use crate::slow_log::SlowLog;
 
 /// Where letters to one thread go.

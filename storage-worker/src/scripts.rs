@@ -13,7 +13,7 @@ use hashbrown::HashMap;
 use proto::frame::Args;
 use proto::registry::Registry;
 use proto::settings::bytes::to_bytes;
-use proto::sha1::sha1;
+use proto::sha1::{Sha1Text, digest_text, sha1_text};
 use script::{Kind, Program, Tick, Vm};
 use std::fmt;
 use std::sync::Arc;
@@ -23,9 +23,6 @@ use xxhash_rust::xxh3::xxh3_64;
 const COMPILED_MAX: usize = 500;
 /// Memory of all scripts of a worker; one that needs more ends with an error.
 pub const LUA_BYTES_MAX: usize = 1 << 30;
-
-/// A SHA1 as 40 hexadecimal digits in lower case.
-pub type Sha1Text = [u8; 40];
 
 /// Looks at the clock and at control words on behalf of scripts, which must not.
 pub trait Watch: fmt::Debug {
@@ -130,23 +127,6 @@ pub enum ScriptError {
     Memory,
     /// Its first line is not understood, or it does not compile.
     Text(Vec<u8>),
-}
-
-/// A SHA1 as text; case does not matter.
-pub fn sha1_text(text: &[u8]) -> Option<Sha1Text> {
-    let mut lower: Sha1Text = text.try_into().ok()?;
-    lower.make_ascii_lowercase();
-    Some(lower)
-}
-
-fn digest_text(body: &[u8]) -> Sha1Text {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = [0; 40];
-    for (pair, byte) in text.chunks_exact_mut(2).zip(sha1(body)) {
-        pair[0] = DIGITS[usize::from(byte >> 4)];
-        pair[1] = DIGITS[usize::from(byte & 15)];
-    }
-    text
 }
 
 impl Scripts {

@@ -44,7 +44,7 @@ pub(super) fn rewrite(core: &mut Core, call: &Call<'_>) -> Flow {
     if core.shared.registry().config_file.is_empty() {
         return core.error(call.index, &CommandError::NoConfigFile);
     }
-    ask(core, call, Request::RewriteConfig)
+    core.ask_supervisor(call.index, Request::RewriteConfig)
 }
 
 /// CONFIG SET name value ...
@@ -72,13 +72,5 @@ pub(super) fn set(core: &mut Core, call: &Call<'_>) -> Flow {
         let line = to_bytes(&format!("ERR {error}"));
         return core.error(call.index, &CommandError::Line(line.into()));
     }
-    ask(core, call, Request::SetSettings { pairs, local })
-}
-
-fn ask(core: &mut Core, call: &Call<'_>, request: Request) -> Flow {
-    if core.ask_supervisor(call.index, request) {
-        Flow::Stop
-    } else {
-        core.error(call.index, &CommandError::NoSupervisor)
-    }
+    core.ask_supervisor(call.index, Request::SetSettings { pairs, local })
 }

@@ -123,11 +123,7 @@ fn ask(core: &mut Core, call: &Call<'_>, change: LibraryChange) -> Flow {
     if let Some(wait) = core.wait_for_earlier(call.index) {
         return wait;
     }
-    if core.ask_supervisor(call.index, Ask::ChangeLibraries(change)) {
-        Flow::Stop
-    } else {
-        core.error(call.index, &CommandError::NoSupervisor)
-    }
+    core.ask_supervisor(call.index, Ask::ChangeLibraries(change))
 }
 
 /// FUNCTION DELETE library

@@ -1,13 +1,14 @@
 //! SCRIPT and its subcommands.
 
 use proto::CommandError;
+use proto::sha1::{digest_text, sha1_text};
 use runtime::Request as Ask;
 
 use super::help;
 use crate::call::Call;
 use crate::core::{Core, Flow};
 use crate::internal::{Request, SCRIPT_CHECK};
-use crate::scripts::{digest_text, script, sha1_text};
+use crate::scripts::script;
 use crate::steps::Steps;
 
 /// SCRIPT DEBUG YES|SYNC|NO
@@ -49,11 +50,7 @@ pub(super) fn flush(core: &mut Core, call: &Call<'_>) -> Flow {
     if let Some(wait) = core.wait_for_earlier(call.index) {
         return wait;
     }
-    if core.ask_supervisor(call.index, Ask::FlushScripts) {
-        Flow::Stop
-    } else {
-        core.error(call.index, &CommandError::NoSupervisor)
-    }
+    core.ask_supervisor(call.index, Ask::FlushScripts)
 }
 
 /// SCRIPT HELP

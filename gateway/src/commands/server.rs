@@ -112,11 +112,7 @@ pub(super) fn shutdown(core: &mut Core, call: &Call<'_>) -> Flow {
     if let Some(wait) = core.wait_for_earlier(call.index) {
         return wait;
     }
-    if core.ask_supervisor(call.index, Request::Shutdown(how)) {
-        Flow::Stop
-    } else {
-        core.error(call.index, &CommandError::NoSupervisor)
-    }
+    core.ask_supervisor(call.index, Request::Shutdown(how))
 }
 
 /// TIME

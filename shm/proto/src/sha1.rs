@@ -6,6 +6,29 @@ const BLOCK_BYTES: usize = 64;
 /// Bytes of a digest.
 pub const DIGEST_BYTES: usize = 20;
 
+/// A digest as 40 hexadecimal digits in lower case.
+pub type Sha1Text = [u8; 2 * DIGEST_BYTES];
+
+/// The digest of `bytes` as text.
+#[must_use]
+pub fn digest_text(bytes: &[u8]) -> Sha1Text {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = [0; 2 * DIGEST_BYTES];
+    for (pair, byte) in text.chunks_exact_mut(2).zip(sha1(bytes)) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
+    }
+    text
+}
+
+/// What a client takes for a digest, in lower case; `None` if its length is another one.
+#[must_use]
+pub fn sha1_text(text: &[u8]) -> Option<Sha1Text> {
+    let mut lower: Sha1Text = text.try_into().ok()?;
+    lower.make_ascii_lowercase();
+    Some(lower)
+}
+
 /// The digest of `bytes`.
 #[must_use]
 pub fn sha1(bytes: &[u8]) -> [u8; DIGEST_BYTES] {

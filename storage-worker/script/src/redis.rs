@@ -130,14 +130,7 @@ unsafe extern "C-unwind" fn sha1hex(l: *mut lua_State) -> c_int {
     if ffi::lua_gettop(l) != 1 {
         raise_error(l, b"wrong number of arguments");
     }
-    let digest = proto::sha1::sha1(bytes(l, 1));
-    let mut text = [0u8; 40];
-    for (at, byte) in digest.iter().enumerate() {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        text[2 * at] = DIGITS[usize::from(byte >> 4)];
-        text[2 * at + 1] = DIGITS[usize::from(byte & 15)];
-    }
-    push(l, &text);
+    push(l, &proto::sha1::digest_text(bytes(l, 1)));
     1
 }
 

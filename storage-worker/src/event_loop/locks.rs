@@ -19,7 +19,7 @@
 //! Not here: who asks for locks, in which order (the gateway's `atomic`).
 
 use crate::engine::Engine;
-use proto::catalogue::{KeyAt, Route, StorageCommand, extract};
+use proto::catalogue::{KeyAt, Route, StorageCommand, extract_from};
 use proto::frame::{
     Args, READY, REQUEST_HEADER_BYTES, RequestHeader, UnitItem, flags, lock_answer,
 };
@@ -131,15 +131,7 @@ impl Locks {
             });
         }
         let mut found = std::mem::take(&mut self.found);
-        found.clear();
-        let argument = |at: usize| {
-            if at == 0 {
-                command.name().as_bytes()
-            } else {
-                args.get(at)
-            }
-        };
-        let _ = extract(command.spec(), args.len(), argument, &mut found);
+        extract_from(command, args, &mut found);
         slots.extend(
             found
                 .iter()

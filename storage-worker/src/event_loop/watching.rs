@@ -16,7 +16,7 @@
 
 use crate::blocking::WaitKey;
 use crate::keyspace::{Key, Keyspace};
-use proto::catalogue::{KeyAt, KeySpec, StorageCommand, access, extract};
+use proto::catalogue::{KeyAt, KeySpec, StorageCommand, access, extract_from};
 use proto::frame::{Args, RequestHeader};
 use proto::number::parse_i64;
 use proto::slot::slot_of;
@@ -210,15 +210,7 @@ impl Watching {
                 | C::SMove
         );
         let mut found = std::mem::take(&mut self.found);
-        found.clear();
-        let argument = |at: usize| {
-            if at == 0 {
-                command.name().as_bytes()
-            } else {
-                args.get(at)
-            }
-        };
-        let _ = extract(command.spec(), args.len(), argument, &mut found);
+        extract_from(command, args, &mut found);
         if found.is_empty() {
             self.note_anything(view);
         }

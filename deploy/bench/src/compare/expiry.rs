@@ -134,29 +134,21 @@ pub(super) fn run(
     contenders: &[Contender],
     samples: &mut Vec<Sample>,
 ) -> Result<(), BenchError> {
-    for repetition in 1..=work.repetitions {
-        for contender in contenders {
-            let server = measure.start(contender)?;
-            let target = server.target();
-            let others = get_shape();
-            fill(&target, &others, Fill::Always, measure.progress)?;
-            let name = &contender.name;
-            measure
-                .progress
-                .step(format!("{} {repetition} {name}", work.name));
-            let begin_ms = load_in_time(&target)?;
-            let mut lags = Lags::default();
-            let outcome = watched(&target, || {
-                lags = watch(&target, begin_ms, others.keys)?;
-                Ok(())
-            })?;
-            let gets = gets_name(&work.name);
-            samples.push(lag_sample(&work.name, name, repetition, &lags));
-            samples.push(Sample::open(&gets, name, repetition, &outcome));
-            measure.progress.complete();
-        }
-    }
-    Ok(())
+    measure.each_afresh(work, contenders, |measure, server, name, repetition| {
+        let target = server.target();
+        let others = get_shape();
+        fill(&target, &others, Fill::Always, measure.progress)?;
+        let begin_ms = load_in_time(&target)?;
+        let mut lags = Lags::default();
+        let outcome = watched(&target, || {
+            lags = watch(&target, begin_ms, others.keys)?;
+            Ok(())
+        })?;
+        let gets = gets_name(&work.name);
+        samples.push(lag_sample(&work.name, name, repetition, &lags));
+        samples.push(Sample::open(&gets, name, repetition, &outcome));
+        Ok(())
+    })
 }
 
 /// Loads and waits until shortly before the first deadline; tells when that is.

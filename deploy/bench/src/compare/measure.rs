@@ -314,22 +314,36 @@ impl Measure<'_> {
             seed: 1,
             ascending,
         };
+        self.each_afresh(work, contenders, |measure, server, name, repetition| {
+            let count = Extent::Requests(shape.keys);
+            let mut watch = measure.watch(server);
+            let inserts = run(Command::Set, count, true).run(&server.target(), &mut watch)?;
+            let spent = watch.spent;
+            let mut sample = Sample::closed(&work.name, name, repetition, &inserts);
+            sample.server_cpu_us = Some(cpu_per_op(spent, sample.replies));
+            samples.push(sample);
+            // The same number of reads shows what the machine alone does to the longest batch.
+            let reads = run(Command::Get, count, false).run(&server.target(), measure.progress)?;
+            let of_reads = format!("{} (reads)", work.name);
+            samples.push(Sample::closed(&of_reads, name, repetition, &reads));
+            Ok(())
+        })
+    }
+
+    /// Lets `run` have a server of each contender, in every repetition a new process.
+    pub(super) fn each_afresh(
+        &mut self,
+        work: &Work,
+        contenders: &[Contender],
+        mut run: impl FnMut(&mut Self, &Server, &str, u32) -> Result<(), BenchError>,
+    ) -> Result<(), BenchError> {
         for repetition in 1..=work.repetitions {
             for contender in contenders {
                 let server = self.start(contender)?;
+                let name = &contender.name;
                 self.progress
-                    .step(format!("{} {repetition} {}", work.name, contender.name));
-                let count = Extent::Requests(shape.keys);
-                let mut watch = self.watch(&server);
-                let inserts = run(Command::Set, count, true).run(&server.target(), &mut watch)?;
-                let spent = watch.spent;
-                let mut sample = Sample::closed(&work.name, &contender.name, repetition, &inserts);
-                sample.server_cpu_us = Some(cpu_per_op(spent, sample.replies));
-                samples.push(sample);
-                // The same number of reads shows what the machine alone does to the longest batch.
-                let reads = run(Command::Get, count, false).run(&server.target(), self.progress)?;
-                let name = format!("{} (reads)", work.name);
-                samples.push(Sample::closed(&name, &contender.name, repetition, &reads));
+                    .step(format!("{} {repetition} {name}", work.name));
+                run(self, &server, name, repetition)?;
                 self.progress.complete();
             }
         }

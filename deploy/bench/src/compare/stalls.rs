@@ -135,29 +135,28 @@ pub(super) fn run(
     contenders: &[Contender],
     samples: &mut Vec<Sample>,
 ) -> Result<(), BenchError> {
-    for repetition in 1..=work.repetitions {
-        for contender in contenders {
-            let server = measure.start(contender)?;
+    measure.each_afresh(
+        work,
+        contenders,
+        |measure, server, contender, repetition| {
             let target = server.target();
-            let shape = get_shape();
-            fill(&target, &shape, Fill::Always, measure.progress)?;
+            fill(&target, &get_shape(), Fill::Always, measure.progress)?;
             for step in STEPS {
                 let name = step.sample_name(&work.name);
                 measure
                     .progress
-                    .step(format!("{name} {repetition} {}", contender.name));
+                    .step(format!("{name} {repetition} {contender}"));
                 let act = || step.act(&target, plan.collection, plan.elements);
                 let outcome = watched(&target, act)?;
                 if let Some(complaint) = outcome.tally.complaint() {
-                    let line = format!("{}, {name}: {complaint}", contender.name);
+                    let line = format!("{contender}, {name}: {complaint}");
                     measure.progress.line(&line);
                 }
-                samples.push(Sample::open(&name, &contender.name, repetition, &outcome));
+                samples.push(Sample::open(&name, contender, repetition, &outcome));
             }
-            measure.progress.complete();
-        }
-    }
-    Ok(())
+            Ok(())
+        },
+    )
 }
 
 /// The keys of the GETs.

@@ -2,10 +2,12 @@
 //!
 //! Cost: `One`, `At` and `Range` are arithmetic on positions; the others walk the arguments.
 
+use super::StorageCommand;
 use super::flags::{Access, access, flag};
 use super::key_options::KeyOptions;
 use super::spec::{Begin, Find, KeyArea, Keys, Spec};
 use crate::error::CommandError;
+use crate::frame::Args;
 
 /// Which arguments of a command are keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +115,18 @@ pub fn extract<'a>(
         return Err(CommandError::InvalidKeyArguments);
     }
     Ok(())
+}
+
+/// Puts the keys of a request in a frame into `out`, in place of what is there; none if the arguments do not
+/// have the form that the command wants.
+pub fn extract_from(command: StorageCommand, args: Args<'_>, out: &mut Vec<KeyAt>) {
+    out.clear();
+    let argument = |at: usize| match at {
+        0 => command.name().as_bytes(),
+        at => args.get(at),
+    };
+    // On an error nothing was added.
+    let _ = extract(command.spec(), args.len(), argument, out);
 }
 
 /// Appends the keys that the key specifications find; those in front of a place that is not understood

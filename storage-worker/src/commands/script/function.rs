@@ -5,10 +5,9 @@
 //!   dump of libraries   | 245 | code as a string | ... | version 2 | CRC-64 8 |
 //! ```
 
-use super::{What, command_error, execute, keys_end};
+use super::{What, command_error, execute, keys_end, with_scripts};
 use crate::commands::prelude::*;
 use crate::rdb::{Reader, Writer, payload};
-use crate::scripts::Scripts;
 use proto::registry::Library;
 use proto::settings::bytes::to_bytes;
 
@@ -26,32 +25,22 @@ pub(crate) fn fcall_ro(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
 }
 
 fn call(ctx: &mut Context<'_>, args: Args<'_>, is_read_only: bool) -> CommandResult {
-    let scripts = ctx.scripts.take().ok_or(CommandError::Internal)?;
-    let result = call_found(ctx, scripts, args, is_read_only);
-    ctx.scripts = Some(scripts);
-    result
-}
-
-fn call_found(
-    ctx: &mut Context<'_>,
-    scripts: &mut Scripts,
-    args: Args<'_>,
-    is_read_only: bool,
-) -> CommandResult {
-    let found = scripts.functions.parts(args.get(1));
-    let (vm, function) = found.ok_or(CommandError::FunctionNotFound)?;
-    let keys_end = keys_end(args).map_err(|error| match error {
-        CommandError::NotAnInteger => CommandError::FunctionKeyCount,
-        error => error,
-    })?;
-    let what = What {
-        program: &function.program,
-        name: &function.name,
-        promises: function.flags,
-        is_function: true,
-        is_read_only,
-    };
-    execute(ctx, vm, &mut scripts.surroundings, &what, args, keys_end)
+    with_scripts(ctx, |ctx, scripts| {
+        let found = scripts.functions.parts(args.get(1));
+        let (vm, function) = found.ok_or(CommandError::FunctionNotFound)?;
+        let keys_end = keys_end(args).map_err(|error| match error {
+            CommandError::NotAnInteger => CommandError::FunctionKeyCount,
+            error => error,
+        })?;
+        let what = What {
+            program: &function.program,
+            name: &function.name,
+            promises: function.flags,
+            is_function: true,
+            is_read_only,
+        };
+        execute(ctx, vm, &mut scripts.surroundings, &what, args, keys_end)
+    })
 }
 
 /// `_functioncheck` code replaces: describes the library.

@@ -75,32 +75,31 @@ fn keys_end(args: Args<'_>) -> Result<usize, CommandError> {
 
 type Find = fn(&mut Scripts, &[u8]) -> Result<u64, ScriptError>;
 
-fn run(ctx: &mut Context<'_>, args: Args<'_>, find: Find, is_read_only: bool) -> CommandResult {
-    let keys_end = keys_end(args)?;
+/// Lends the scripts of this worker to `work`, which gets them beside the context.
+fn with_scripts(
+    ctx: &mut Context<'_>,
+    work: impl FnOnce(&mut Context<'_>, &mut Scripts) -> CommandResult,
+) -> CommandResult {
     let scripts = ctx.scripts.take().ok_or(CommandError::Internal)?;
-    let result = run_found(ctx, scripts, args, keys_end, find, is_read_only);
+    let result = work(ctx, scripts);
     ctx.scripts = Some(scripts);
     result
 }
 
-fn run_found(
-    ctx: &mut Context<'_>,
-    scripts: &mut Scripts,
-    args: Args<'_>,
-    keys_end: usize,
-    find: Find,
-    is_read_only: bool,
-) -> CommandResult {
-    let place = find(scripts, args.get(1)).map_err(command_error)?;
-    let (vm, compiled, surroundings) = scripts.parts(place).ok_or(CommandError::Internal)?;
-    let what = What {
-        program: &compiled.program,
-        name: &compiled.sha1,
-        promises: compiled.flags,
-        is_function: false,
-        is_read_only,
-    };
-    execute(ctx, vm, surroundings, &what, args, keys_end)
+fn run(ctx: &mut Context<'_>, args: Args<'_>, find: Find, is_read_only: bool) -> CommandResult {
+    let keys_end = keys_end(args)?;
+    with_scripts(ctx, |ctx, scripts| {
+        let place = find(scripts, args.get(1)).map_err(command_error)?;
+        let (vm, compiled, surroundings) = scripts.parts(place).ok_or(CommandError::Internal)?;
+        let what = What {
+            program: &compiled.program,
+            name: &compiled.sha1,
+            promises: compiled.flags,
+            is_function: false,
+            is_read_only,
+        };
+        execute(ctx, vm, surroundings, &what, args, keys_end)
+    })
 }
 
 /// What is run, and how.
