@@ -48,11 +48,21 @@ pub enum FaultPoint {
     NoteSet,
     /// Registry: the idle buffer holds the new bytes, the version is the old one.
     RegistryFilled,
+    /// Lease: it is held, nothing was done with it yet.
+    LeaseTaken,
+    /// Lease: it is wanted, its waiter does not sleep yet.
+    LeaseAsked,
+    /// Lease: it is handed to another, who was not woken.
+    LeasePassed,
+    /// Lease: a visitor's change has begun (`visits` is odd).
+    VisitBegun,
+    /// Lease: a visitor's change has ended (`visits` is even).
+    VisitEnded,
 }
 
 impl FaultPoint {
     /// Every point, for tests that walk through all of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 22] = [
         Self::RingBeforePublish,
         Self::RingAfterPublish,
         Self::RingWantsSpace,
@@ -70,6 +80,11 @@ impl FaultPoint {
         Self::TicketSet,
         Self::NoteSet,
         Self::RegistryFilled,
+        Self::LeaseTaken,
+        Self::LeaseAsked,
+        Self::LeasePassed,
+        Self::VisitBegun,
+        Self::VisitEnded,
     ];
 
     /// The name that arms it through the environment.
@@ -93,6 +108,11 @@ impl FaultPoint {
             Self::TicketSet => "ticket-set",
             Self::NoteSet => "note-set",
             Self::RegistryFilled => "registry-filled",
+            Self::LeaseTaken => "lease-taken",
+            Self::LeaseAsked => "lease-asked",
+            Self::LeasePassed => "lease-passed",
+            Self::VisitBegun => "visit-begun",
+            Self::VisitEnded => "visit-ended",
         }
     }
 }

@@ -7,6 +7,7 @@
 //!   384   commit line 0, 64 bytes                            commit line 1 at 512
 //!   640   written u64 | file base u64                        log: what the file has
 //!   768   length u64                                         log: what was appended
+//!   1024  lease, 512 bytes                                   who may work in the arena (`lease`)
 //!   page  log bytes, a ring mapped twice
 //! ```
 //!
@@ -31,7 +32,8 @@
 //!
 //! Cost: `commit` 9 stores, `begin_write` and `end_write` one or two each; no read-modify-write, no
 //! fence that costs anything on x86. 1 MiB of memory by default.
-//! Not here: what is done with it (the worker's recovery), the log's records and its file.
+//! Not here: what is done with it (the worker's recovery), the log's records and its file, the words
+//! of the lease.
 
 #![expect(unsafe_code, reason = "the mapped page and the bytes of the log ring")]
 
@@ -94,7 +96,11 @@ struct Page {
 }
 
 const PAGE_OFFSET: usize = 128;
-const _: () = assert!(size_of::<Page>() == 768 && PAGE_OFFSET + size_of::<Page>() <= 4096);
+/// Where `writing` is, for `lease`.
+pub(crate) const WRITING_OFFSET: usize = PAGE_OFFSET;
+/// Where the words of `lease` are.
+pub(crate) const LEASE_OFFSET: usize = 1024;
+const _: () = assert!(size_of::<Page>() == 768 && PAGE_OFFSET + size_of::<Page>() <= LEASE_OFFSET);
 
 /// One worker's journal, mapped. One process writes it.
 #[derive(Debug)]

@@ -51,6 +51,7 @@ pub mod sync;
 
 mod doorbell;
 mod fd_passing;
+mod lease;
 mod mapping;
 mod news;
 mod ring;
@@ -69,6 +70,8 @@ mod registry;
 pub use doorbell::{Bell, Doorbell};
 pub use error::ShmError;
 pub use fd_passing::{eventfd, recv_with_fds, send_with_fds};
+#[cfg(loom)]
+pub use lease::LeaseWords;
 pub use mapping::{Mapping, page_size};
 pub use news::{NEWS_POSITIONS, News};
 #[cfg(loom)]
@@ -79,6 +82,8 @@ pub use versioned::Versioned;
 
 #[cfg(not(loom))]
 pub use journal::{CommitLine, Journal, LOG_BYTES_DEFAULT};
+#[cfg(not(loom))]
+pub use lease::{LEASE_WORKERS_MAX, Lease};
 #[cfg(not(loom))]
 pub use link::{LinkSegment, RING_BYTES_MIN};
 #[cfg(not(loom))]

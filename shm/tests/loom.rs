@@ -1,8 +1,8 @@
-//! Every interleaving of ring, doorbell and news, as loom sees them.
+//! Every interleaving of ring, doorbell, news and lease, as loom sees them.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p shm --test loom --release`. The models use the
-//! very producer, consumer, doorbell and news flags that run over mapped memory, on the heap double
-//! of the ring. Loom reports a race on ring bytes, a lost wake-up (as a deadlock: everybody sleeps)
+//! very producer, consumer, doorbell, news and lease words that run over mapped memory, on the heap
+//! double of the ring. Loom reports a race on ring bytes, a lost wake-up (as a deadlock: everybody sleeps)
 //! and any broken assertion.
 //!
 //! Sizes are as small as the protocol allows: capacities of 2 or 4 words and two or three frames
@@ -12,8 +12,11 @@
 
 use loom::thread;
 use shm::sync::{AtomicU32, AtomicU64, Ordering};
-use shm::{Bell, Doorbell, News, RingConsumer, RingProducer, ShmError, Versioned, heap};
+use shm::{
+    Bell, Doorbell, LeaseWords, News, RingConsumer, RingProducer, ShmError, Versioned, heap,
+};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Explores the model, with at most `preemptions` forced switches per run (`None`: all).
 fn explore(preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static) {
@@ -261,6 +264,145 @@ fn a_reader_of_a_changing_registry_sees_one_version_or_none() {
             Err(error) => assert_eq!(error, ShmError::Contended),
         }
         writer.join().expect("no panic");
+    });
+}
+
+/// Sleeps for as long as it takes: a lost wake-up is a deadlock.
+const PATIENT: Duration = Duration::from_secs(3600);
+/// Asks, and gives up without sleeping.
+const HASTY: Duration = Duration::from_nanos(1);
+
+/// What a lease guards: loom reports two who are in here at once.
+type Arena = loom::cell::UnsafeCell<u32>;
+
+/// A lease and the arena that belongs to it, between threads.
+struct Leased {
+    lease: LeaseWords,
+    arena: Arena,
+}
+
+// SAFETY: the arena is touched by the holder of the lease only; that this is so is what is tested.
+#[expect(unsafe_code, reason = "loom watches the accesses")]
+unsafe impl Sync for Leased {}
+
+impl Leased {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            lease: LeaseWords::new(),
+            arena: Arena::new(0),
+        })
+    }
+
+    /// One change of the arena; true if the lease was got.
+    fn work(&self, me: u32, patience: Duration) -> bool {
+        let is_got = self.lease.acquire(me, patience);
+        if is_got {
+            self.change();
+            self.lease.release(me);
+        }
+        is_got
+    }
+
+    fn change(&self) {
+        self.lease.begin_visit();
+        self.arena.with_mut(|place| {
+            // SAFETY: as for the whole value.
+            #[expect(unsafe_code, reason = "loom watches the accesses")]
+            unsafe {
+                *place += 1;
+            }
+        });
+        self.lease.end_visit();
+    }
+
+    /// Nobody holds or wants it, and as many changes were made.
+    fn check(&self, changes: u32) {
+        assert_eq!((self.lease.holder(), self.lease.is_wanted()), (None, false));
+        // SAFETY: as for the whole value.
+        #[expect(unsafe_code, reason = "loom watches the accesses")]
+        let seen = self.arena.with(|place| unsafe { *place });
+        assert_eq!(
+            (seen, self.lease.visits()),
+            (changes, u64::from(changes) * 2)
+        );
+    }
+}
+
+#[test]
+fn a_lease_has_one_holder_and_passes_on_to_everybody_who_waits() {
+    explore(Some(3), || {
+        let shared = Leased::new();
+        let others: Vec<_> = [0, 2]
+            .map(|me| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || assert!(shared.work(me, PATIENT)))
+            })
+            .into();
+        assert!(shared.work(1, PATIENT));
+        others
+            .into_iter()
+            .for_each(|other| other.join().expect("no panic"));
+        shared.check(3);
+    });
+}
+
+#[test]
+fn who_gives_up_while_the_lease_is_handed_over_has_it_or_has_left_no_trace() {
+    explore(None, || {
+        let shared = Leased::new();
+        let other = Arc::clone(&shared);
+        let hasty = thread::spawn(move || u32::from(other.work(1, HASTY)));
+        assert!(shared.work(0, PATIENT));
+        assert!(shared.work(0, PATIENT));
+        let got = hasty.join().expect("no panic");
+        shared.check(2 + got);
+    });
+}
+
+#[test]
+fn a_forgotten_holder_keeps_nobody_waiting() {
+    explore(Some(3), || {
+        let shared = Leased::new();
+        assert!(
+            shared.lease.acquire(1, HASTY),
+            "the one that dies holding it"
+        );
+        let (waiter, supervisor) = (Arc::clone(&shared), Arc::clone(&shared));
+        let waiter = thread::spawn(move || assert!(waiter.work(2, PATIENT)));
+        let supervisor = thread::spawn(move || supervisor.lease.forget(1));
+        assert!(shared.work(0, PATIENT));
+        waiter.join().expect("no panic");
+        supervisor.join().expect("no panic");
+        shared.check(2);
+    });
+}
+
+#[test]
+fn a_forgotten_waiter_is_not_left_with_the_lease() {
+    explore(None, || {
+        let shared = Leased::new();
+        assert!(shared.lease.acquire(0, HASTY));
+        // The one that dies: it has asked, and is never seen again.
+        shared.lease.ask_and_die(1);
+        let supervisor = Arc::clone(&shared);
+        let supervisor = thread::spawn(move || supervisor.lease.forget(1));
+        shared.change();
+        shared.lease.release(0);
+        supervisor.join().expect("no panic");
+        shared.check(1);
+    });
+}
+
+#[test]
+fn a_successor_that_waits_already_survives_that_its_predecessor_is_forgotten() {
+    explore(None, || {
+        let shared = Leased::new();
+        assert!(shared.lease.acquire(1, HASTY), "the predecessor");
+        let supervisor = Arc::clone(&shared);
+        let supervisor = thread::spawn(move || supervisor.lease.forget(1));
+        assert!(shared.work(1, PATIENT), "the successor");
+        supervisor.join().expect("no panic");
+        shared.check(1);
     });
 }
 

@@ -10,6 +10,7 @@
 #![cfg(all(any(debug_assertions, feature = "fault-points"), not(loom)))]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod lease;
 mod process;
 mod registry;
 mod ring;

@@ -130,6 +130,7 @@ fn entry() {
         "producer" => super::ring::producer(plan),
         "consumer" => super::ring::consumer(plan),
         "worker" => super::worker::worker(plan),
+        "visitor" => super::lease::visitor(plan),
         "registrar" => super::registry::registrar(plan),
         _ => panic!("unknown role {role}"),
     }
