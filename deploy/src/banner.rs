@@ -54,6 +54,7 @@ pub fn text(layout: &Layout, core: &Core, addresses: &[String]) -> String {
         ),
         format!("  gateway    {gateway}"),
         format!("  storage    {storage}"),
+        format!("  pub/sub    {}", pids(Role::Broker)),
         format!("  machine    {cores}, {pinned}"),
         format!("  listening  {}", addresses.join("  ")),
         format!("  connect    {}", how_to_connect(core.settings())),

@@ -64,6 +64,12 @@ pub enum Tool {
         /// Number of the process, for process lists.
         index: Option<u32>,
     },
+    /// Hand out messages of channels (started by the supervisor)
+    #[command(hide = true)]
+    PubsubBroker {
+        /// Number of the process, for process lists.
+        index: Option<u32>,
+    },
 }
 
 /// Arguments of `sirocco status`.

@@ -107,6 +107,7 @@ fn run_tool(tool: Tool) -> Result<ExitCode, Failure> {
         }
         Tool::Gateway { .. } => run_role("gateway", gateway::run),
         Tool::StorageWorker { .. } => run_role("storage worker", storage_worker::run),
+        Tool::PubsubBroker { .. } => run_role("pub/sub broker", pubsub_broker::run),
     }
 }
 

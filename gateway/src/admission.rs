@@ -5,6 +5,7 @@
 //!   lookup      known name and subcommand?                  error
 //!   arity       right number of arguments?                  error
 //!   password    given, if one is asked for?                 NOAUTH
+//!   subscribed  allowed to a RESP2 client that listens?     error
 //!   draining    is the process about to end?                wait
 //!   script      does one hold the worker for too long?      BUSY
 //!   MULTI       allowed in it? memory to queue it?          error
@@ -64,6 +65,10 @@ impl Core {
         connection.last_command = spec.name;
         if !connection.facts.authenticated && !spec.flags.has(flag::NO_AUTH) {
             return self.refuse(call, spec, &CommandError::NoAuth);
+        }
+        let hears_only = connection.facts.subscribed && !connection.facts.resp3;
+        if hears_only && !spec.flags.has(flag::SUBSCRIBED) {
+            return self.refuse(call, spec, &CommandError::Subscribed { name: spec.name });
         }
         let in_multi = connection.facts.in_multi;
         if let Some(error) = self.busy_refusal(call, spec) {

@@ -77,6 +77,11 @@ impl Core {
             let mut announced = std::mem::take(&mut self.announced);
             let mut aftermath = std::mem::take(&mut self.aftermath);
             party.news().take_each(|position| announced.push(position));
+            // The broker comes last, behind all workers.
+            let is_broker = announced.last().is_some_and(|&at| self.is_of_broker(at));
+            if every || is_broker {
+                self.look_at_broker();
+            }
             if every {
                 for worker in 0..self.lanes.len() {
                     any |= self.look_at_replies(worker, &mut aftermath);
@@ -91,6 +96,9 @@ impl Core {
             announced.clear();
             self.announced = announced;
             self.aftermath = aftermath;
+            if every || is_broker {
+                any |= self.take_messages();
+            }
         }
         self.release_replies();
         any

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use proto::CommandError;
+use proto::frame::Space;
 use proto::number::parse_i64;
 
 use crate::call::Call;
@@ -38,9 +39,13 @@ impl ClientKind {
             .map(|w| w.1)
     }
 
-    /// All clients are normal ones until there is pub/sub.
-    fn fits(self) -> bool {
-        self == Self::Normal
+    /// There are no masters and replicas.
+    fn fits(self, client: &Connection) -> bool {
+        match self {
+            Self::Normal => !client.facts.subscribed,
+            Self::PubSub => client.facts.subscribed,
+            Self::Master | Self::Replica => false,
+        }
     }
 }
 
@@ -88,7 +93,7 @@ impl ListFilter {
     }
 
     fn fits(&self, client: &Connection) -> bool {
-        self.kind.is_none_or(ClientKind::fits)
+        self.kind.is_none_or(|kind| kind.fits(client))
             && (self.ids.is_empty() || self.ids.contains(&client.id.cast_signed()))
     }
 }
@@ -162,7 +167,7 @@ impl KillFilter {
         };
         self.spared != Some(client.id)
             && self.id.is_none_or(|id| id == client.id)
-            && self.kind.is_none_or(ClientKind::fits)
+            && self.kind.is_none_or(|kind| kind.fits(client))
             && self
                 .age
                 .is_none_or(|age| (now - client.created) / 1000 >= age)
@@ -208,6 +213,7 @@ pub(crate) fn describe(client: &Connection, thread: usize, now: u64) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut flags = String::new();
     for (set, letter) in [
+        (client.facts.subscribed, 'P'),
         (client.facts.in_multi, 'x'),
         (client.facts.blocked, 'b'),
         (client.closing == Closing::AfterReplies, 'c'),
@@ -245,12 +251,20 @@ pub(crate) fn describe(client: &Connection, thread: usize, now: u64) -> String {
     let queued = queued.map_or_else(|| "-1".to_owned(), |count| count.to_string());
     let watched = transaction.map_or(0, |transaction| transaction.watched.len());
     let queued_memory = transaction.map_or(0, Transaction::memory);
+    let subscriptions = client.subscriptions.as_deref();
+    let count = |space| subscriptions.map_or(0, |it| it.count(space));
+    let subscribed = format!(
+        "sub={} psub={} ssub={}",
+        count(Space::Channel),
+        count(Space::Pattern),
+        count(Space::Shard)
+    );
     let memory = size_of::<Connection>() + capacity + client.replies.memory() + queued_memory;
     let mut line = String::with_capacity(400);
     let _ = writeln!(
         line,
-        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} sub=0 psub=0 \
-         ssub=0 multi={queued} watch={watched} qbuf={pending} qbuf-free={} argv-mem={arguments} \
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} {subscribed} \
+         multi={queued} watch={watched} qbuf={pending} qbuf-free={} argv-mem={arguments} \
          multi-mem={queued_memory} \
          rbs={} rbp={} obl={small} oll={} omem={listed} tot-mem={memory} events={} cmd={} \
          user=default redir=-1 resp={} lib-name={} lib-ver={} io-thread={thread}",

@@ -23,6 +23,7 @@ use crate::gather::Gather;
 use crate::lanes::Who;
 use crate::limits;
 use crate::order::{BufferPool, Replies};
+use crate::pubsub::Subscriptions;
 use crate::recall::Recall;
 use crate::running::Running;
 use crate::transaction::Transaction;
@@ -72,7 +73,8 @@ pub(crate) enum Closing {
     reason = "independent facts, each set by one command"
 )]
 pub(crate) struct Facts {
-    /// Nothing below asks for special care with the next command: authenticated, no silence, no MULTI.
+    /// Nothing below asks for special care with the next command: authenticated, no silence, no MULTI, no
+    /// subscriptions in RESP2.
     pub(crate) plain: bool,
     /// It may run commands: it gave the password, or none is asked for.
     pub(crate) authenticated: bool,
@@ -102,6 +104,8 @@ pub(crate) struct Facts {
     pub(crate) ended: bool,
     /// It counts as blocked.
     pub(crate) blocked: bool,
+    /// It has subscribed to something.
+    pub(crate) subscribed: bool,
     /// The socket is gone, the place is kept until a multi-step command has finished.
     pub(crate) ghost: bool,
 }
@@ -110,7 +114,8 @@ impl Facts {
     /// Call it after changing one of the facts that `plain` sums up.
     pub(crate) fn settle(&mut self) {
         let is_silent = self.reply_off || self.skip_next || self.skip_this;
-        self.plain = self.authenticated && !is_silent && !self.in_multi;
+        let hears_only = self.subscribed && !self.resp3;
+        self.plain = self.authenticated && !is_silent && !self.in_multi && !hears_only;
     }
 }
 
@@ -171,6 +176,10 @@ pub(crate) struct Connection {
     pub(crate) transaction: Option<Box<Transaction>>,
     /// What is left of an EXEC under way.
     pub(crate) running: Option<Box<Running>>,
+    /// Channels and patterns that it listens to.
+    pub(crate) subscriptions: Option<Box<Subscriptions>>,
+    /// Messages of it that the broker has not answered.
+    pub(crate) publishing: u32,
     pub(crate) names: Option<Box<Names>>,
     pub(crate) origin: Origin,
     /// Descriptor number, for CLIENT LIST only.
@@ -213,6 +222,8 @@ impl Connection {
             atomic: None,
             transaction: None,
             running: None,
+            subscriptions: None,
+            publishing: 0,
             names: None,
             origin,
             descriptor: -1,

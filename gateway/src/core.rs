@@ -28,6 +28,7 @@ use crate::lanes::{Lanes, Who};
 use crate::live::Live;
 use crate::mail::Asks;
 use crate::order::BufferPool;
+use crate::pubsub::PubSub;
 use crate::router::Large;
 use crate::scripts::SeenScripts;
 use crate::shared::Shared;
@@ -90,6 +91,8 @@ pub(crate) struct Core {
     pub(crate) pause: Option<Pause>,
     pub(crate) timers: Timers,
     pub(crate) asks: Asks,
+    /// Channels, and the link to the broker.
+    pub(crate) pubsub: PubSub,
     /// Sockets that have output.
     pub(crate) dirty: Vec<u32>,
     /// Sockets to close, with the generation of their connection.
@@ -142,6 +145,7 @@ impl Core {
             pause: None,
             timers: Timers::default(),
             asks: Asks::default(),
+            pubsub: PubSub::default(),
             dirty: Vec::new(),
             closing: Vec::new(),
             runnable: Vec::new(),
@@ -241,6 +245,7 @@ impl Core {
         self.cancel_blocking(who);
         self.cancel_watching(who);
         self.cancel_as_one(who);
+        self.unsubscribe_all(who.index);
         self.tally.connections -= 1;
         self.shared.client_left();
         if stepping {

@@ -51,7 +51,7 @@ pub(crate) struct Driver {
     tick_at: u64,
     /// Listeners are not polled before this time: there were no descriptors left.
     accept_again_at: u64,
-    /// Clients are accepted: every worker's lane has been there.
+    /// Clients are accepted: every worker's lane has been there, and the broker's.
     is_open: bool,
     ready: Vec<u32>,
     buffer: Box<[u8]>,
@@ -143,6 +143,7 @@ impl Driver {
         busy |= self.core.serve_lanes();
         self.core.lanes.flush();
         replies |= self.core.collect_replies(&self.party, false);
+        self.core.release_held();
         self.write_dirty();
         self.close_closing();
         self.core.publish_tally();
@@ -195,8 +196,9 @@ impl Driver {
 
     /// Takes new clients, a portion per listener. True if more may be waiting.
     fn accept(&mut self) -> bool {
-        // The first client must find every worker.
-        self.is_open = self.is_open || self.core.lanes.are_complete();
+        // The first client must find every worker and the broker.
+        self.is_open =
+            self.is_open || (self.core.lanes.are_complete() && self.core.pubsub.has_lane());
         let is_late = self.core.drain_until.is_some();
         if !self.is_open || is_late || self.core.now.millis < self.accept_again_at {
             return false;

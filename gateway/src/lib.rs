@@ -1,11 +1,11 @@
-//! The gateway: clients on one side, storage workers on the other.
+//! The gateway: clients on one side, storage workers and the pub/sub broker on the other.
 //!
 //! ```text
 //!              gateway process
 //!   clients    +---------------------------------------------+
 //!   ───TCP───> | thread 0: driver ── core ── lanes            | ═rings═> storage worker 0
 //!   ──unix───> | thread 1: driver ── core ── lanes            | ═rings═> storage worker 1
-//!              | main thread: control socket, rates           |
+//!              | main thread: control socket, rates           | ═rings═> pub/sub broker
 //!              +---------------------------------------------+
 //! ```
 //!
@@ -41,6 +41,7 @@ mod live;
 mod mail;
 mod order;
 mod process;
+mod pubsub;
 mod reading;
 mod recall;
 mod router;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proto::settings::bytes::to_bytes;
 use proto::settings::{Protected, Settings};
 
-/// Limits of `client-output-buffer-limit normal`.
+/// Limits of `client-output-buffer-limit` for one class of clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OutputLimits {
     /// Bytes at which a client is closed at once; `usize::MAX` if there is no limit.
@@ -25,6 +25,8 @@ pub(crate) struct Live {
     /// `client-query-buffer-limit`.
     pub(crate) query_buffer_limit: usize,
     pub(crate) output_limits: OutputLimits,
+    /// Those of clients that have subscribed to something.
+    pub(crate) subscriber_limits: OutputLimits,
     /// `timeout`, 0 = never.
     pub(crate) timeout_millis: u64,
     /// `tcp-keepalive` in seconds, 0 = off.
@@ -47,15 +49,16 @@ impl Live {
             Ok(0) | Err(_) => usize::MAX,
             Ok(bytes) => bytes,
         };
-        let normal = limits[0];
+        let output_limits = |class: usize| OutputLimits {
+            hard: no_limit(limits[class].hard_bytes),
+            soft: no_limit(limits[class].soft_bytes),
+            soft_millis: limits[class].soft_seconds * 1000,
+        };
         Self {
             bulk_bytes_max: settings.proto_max_bulk_len(),
             query_buffer_limit: no_limit(settings.client_query_buffer_limit()),
-            output_limits: OutputLimits {
-                hard: no_limit(normal.hard_bytes),
-                soft: no_limit(normal.soft_bytes),
-                soft_millis: normal.soft_seconds * 1000,
-            },
+            output_limits: output_limits(0),
+            subscriber_limits: output_limits(2),
             timeout_millis: u64::try_from(settings.timeout()).unwrap_or_default() * 1000,
             keepalive_seconds: u32::try_from(settings.tcp_keepalive()).unwrap_or_default(),
             maxclients: usize::try_from(settings.maxclients()).unwrap_or(usize::MAX),

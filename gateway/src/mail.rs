@@ -19,6 +19,7 @@ use crate::clients::{KillFilter, ListFilter};
 use crate::core::{Core, Flow, Pause, Ticket};
 use crate::lanes::{LaneParts, Who};
 use crate::live::Live;
+use crate::pubsub::BrokerParts;
 
 /// A message for one thread.
 #[derive(Debug)]
@@ -28,6 +29,10 @@ pub(crate) enum Letter {
         worker: usize,
         parts: Box<LaneParts>,
     },
+    /// A link to the broker.
+    AttachBroker(Box<BrokerParts>),
+    /// The broker keeps dying and comes back after a delay, or it is there again.
+    BrokerDown(bool),
     /// A worker keeps dying and comes back after a delay, or it is there again.
     Down { worker: usize, is_down: bool },
     /// The link is gone for good.
@@ -263,6 +268,8 @@ impl Core {
                 self.lanes.attach(worker, *parts);
                 self.look_everywhere = true;
             }
+            Letter::AttachBroker(parts) => self.attach_broker(*parts),
+            Letter::BrokerDown(is_down) => self.set_broker_down(is_down),
             Letter::Down { worker, is_down } => {
                 for who in self.lanes.set_down(worker, is_down) {
                     if self.find_mut(who).is_some() {

@@ -120,10 +120,23 @@ pub(crate) struct Replies {
     /// Bytes for the socket; the first `sent` of them are already there.
     output: Vec<u8>,
     sent: usize,
+    /// Some of the reply at the head is in the output, and more follows.
+    is_head_begun: bool,
     stash: Option<Box<Stash>>,
 }
 
 impl Replies {
+    /// Whether the end of the output is in the middle of a reply.
+    #[inline]
+    pub(crate) fn is_head_begun(&self) -> bool {
+        self.is_head_begun
+    }
+
+    /// Puts what answers no command behind the replies that are there.
+    pub(crate) fn push(&mut self, bytes: &[u8], pool: &mut BufferPool) {
+        self.append(bytes, pool);
+    }
+
     /// Commands that are not answered completely yet.
     #[inline]
     pub(crate) fn in_flight(&self) -> u32 {
@@ -193,6 +206,7 @@ impl Replies {
             pool.give_stash(stash);
         }
         self.emit = self.next;
+        self.is_head_begun = false;
     }
 
     #[inline]
@@ -289,6 +303,7 @@ impl Replies {
         }
         if distance == 0 {
             self.append(bytes, pool);
+            self.is_head_begun = true;
             return Placed::Emitted;
         }
         let stash = self.stash.get_or_insert_with(|| pool.take_stash());
@@ -309,6 +324,7 @@ impl Replies {
         }
         if distance == 0 {
             self.append(bytes, pool);
+            self.is_head_begun = false;
             self.advance(1, rings, pool);
             return Placed::Emitted;
         }
@@ -331,6 +347,7 @@ impl Replies {
             return false;
         };
         self.output.truncate(kept);
+        self.is_head_begun = false;
         true
     }
 
@@ -369,6 +386,7 @@ impl Replies {
                 // It is the head now: what is there may go out, further pieces stream behind it.
                 Early::Begun(bytes) => {
                     self.output.extend_from_slice(&bytes);
+                    self.is_head_begun = true;
                     break;
                 }
             }

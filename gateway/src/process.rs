@@ -29,6 +29,7 @@ use crate::lanes::LaneParts;
 use crate::listener::Listening;
 use crate::live::Live;
 use crate::mail::Letter;
+use crate::pubsub::BrokerParts;
 use crate::shared::{Listener, Mailbox, Shared};
 use crate::tally::Tally;
 
@@ -249,10 +250,12 @@ impl Process {
             }
             ChildEvent::PeerState { party, state, .. } => {
                 tracing::info!(%party, ?state, "a peer changed its state");
-                if party.role == Role::StorageWorker {
-                    let (worker, is_down) = (party.index as usize, state == PeerState::Down);
-                    for mailbox in &self.shared.mailboxes {
-                        mailbox.post(Letter::Down { worker, is_down });
+                let (worker, is_down) = (party.index as usize, state == PeerState::Down);
+                for mailbox in &self.shared.mailboxes {
+                    match party.role {
+                        Role::StorageWorker => mailbox.post(Letter::Down { worker, is_down }),
+                        Role::Broker => mailbox.post(Letter::BrokerDown(is_down)),
+                        Role::Gateway => {}
                     }
                 }
             }
@@ -295,7 +298,7 @@ impl Process {
             return Err(format!("{own} is not here"));
         };
         let party = self.parties.get(thread).ok_or("no such thread")?;
-        if link.plan.peer.role != Role::StorageWorker {
+        if link.plan.peer.role == Role::Gateway {
             return Err(format!("{} is not known as a peer", link.plan.peer));
         }
         let page = link
@@ -306,6 +309,25 @@ impl Process {
         // A worker's counters are part of INFO from its first link on.
         self.shared.add_page(link.plan.peer, Arc::new(page));
         let segment = LinkSegment::open(link.segment, fingerprint).map_err(text)?;
+        let our_position = link.plan.own_position as usize;
+        let links = self.links.entry(thread).or_default();
+        *links = (*links).max(our_position + 1);
+        if link.plan.peer.role == Role::Broker {
+            let (requests, replies) = segment.requester().map_err(text)?;
+            let parts = BrokerParts {
+                requests,
+                replies,
+                broker: Party::open(link.peer_party, fingerprint).map_err(text)?,
+                bell: link.peer_bell.map_or(Bell::Futex, Bell::EventFd),
+                their_position: link.plan.peer_position as usize,
+                our_position,
+                link: link.plan.link,
+                generation: link.plan.generation,
+            };
+            party.news().set_links(*links);
+            mailbox.post(Letter::AttachBroker(Box::new(parts)));
+            return Ok(());
+        }
         let side = segment.side_producer().map_err(text)?;
         let (requests, replies) = segment.requester().map_err(text)?;
         let parts = LaneParts {
@@ -315,12 +337,10 @@ impl Process {
             worker: Party::open(link.peer_party, fingerprint).map_err(text)?,
             bell: link.peer_bell.map_or(Bell::Futex, Bell::EventFd),
             their_position: link.plan.peer_position as usize,
-            our_position: link.plan.own_position as usize,
+            our_position,
             link: link.plan.link,
             generation: link.plan.generation,
         };
-        let links = self.links.entry(thread).or_default();
-        *links = (*links).max(parts.our_position + 1);
         party.news().set_links(*links);
         mailbox.post(Letter::Attach {
             worker: link.plan.peer.index as usize,

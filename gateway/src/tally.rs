@@ -44,6 +44,10 @@ pub(crate) struct Tally {
     pub(crate) blocked: u64,
     /// Clients that watch keys now.
     pub(crate) watching: u64,
+    /// Clients that have subscribed to something now.
+    pub(crate) subscribed: u64,
+    pub(crate) messages_delivered: u64,
+    pub(crate) messages_uncertain: u64,
     /// Levels that are measured once a second.
     pub(crate) input_buffers: u64,
     pub(crate) output_buffers: u64,
@@ -92,6 +96,9 @@ impl Tally {
             sleeps: 0,
             blocked: 0,
             watching: 0,
+            subscribed: 0,
+            messages_delivered: 0,
+            messages_uncertain: 0,
             input_buffers: 0,
             output_buffers: 0,
             input_buffer_max: 0,
@@ -186,6 +193,9 @@ impl Tally {
         set(C::AuthFailures, self.auth_failures);
         set(C::BlockedClients, self.blocked);
         set(C::WatchingClients, self.watching);
+        set(C::SubscribedClients, self.subscribed);
+        set(C::MessagesDelivered, self.messages_delivered);
+        set(C::MessagesUncertain, self.messages_uncertain);
         set(C::Sleeps, self.sleeps);
         set(C::RequestRingFull, self.ring_full);
         set(C::LastSeenMillis, unix_millis);

@@ -26,6 +26,7 @@ impl Core {
         if self.has_controls() {
             self.send_controls();
         }
+        self.flush_broker();
         more
     }
 
@@ -85,10 +86,15 @@ impl Core {
 
     /// Closes a client whose unsent output is over its limit.
     pub(crate) fn check_output_limit(&mut self, index: u32) {
-        let limits = self.live.output_limits;
+        let (normal, subscribers) = (self.live.output_limits, self.live.subscriber_limits);
         let now = self.now.millis;
         let Some(connection) = self.get_mut(index) else {
             return;
+        };
+        let limits = if connection.facts.subscribed {
+            subscribers
+        } else {
+            normal
         };
         let held = connection.replies.held_bytes();
         let too_long = if held > limits.soft {
@@ -140,7 +146,9 @@ impl Core {
             let held = client.replies.memory() as u64;
             input = (input.0 + read, input.1.max(read));
             output = (output.0 + held, output.1.max(held));
-            let busy = client.wait != Wait::Nothing || client.replies.in_flight() > 0;
+            let busy = client.wait != Wait::Nothing
+                || client.replies.in_flight() > 0
+                || client.facts.subscribed;
             if timeout > 0 && !busy && now - client.active > timeout {
                 idle.push(index);
             }

@@ -26,7 +26,7 @@ use crate::fault::{FaultPoint, point};
 use crate::sync::{AtomicU32, Ordering};
 
 /// Links that one party can tell apart.
-pub const NEWS_POSITIONS: usize = 256;
+pub const NEWS_POSITIONS: usize = 512;
 
 /// The news of one party.
 #[derive(Debug, Clone, Copy)]

@@ -5,13 +5,13 @@
 //!   128   doorbell                                        rung by every producer, own lines
 //!   256   generation u64 | pid u32 | state u32 | links u32  written by the owner and the
 //!   supervisor 384   control words, 32 x u64                          flags that must not wait in
-//!   a ring 640   news, 256 x u8                                   one byte per link of the owner
-//!   896   counters, n x u64                                written by the owner, read by INFO
+//!   a ring 640   news, 2 x 512 x u32                              two words per link of the owner
+//!   4736  counters, n x u64                                written by the owner, read by INFO
 //! ```
 //!
 //! Invariants: counters have a single writer, so `add` is a load and a store. The number of
 //! counters is checked at attach and kept in private memory.
-//! Cost: 2688 bytes and 8 per counter; reading never sends a message.
+//! Cost: 4736 bytes and 8 per counter; reading never sends a message.
 
 #![expect(unsafe_code, reason = "references to atomics in the mapped page")]
 
@@ -65,7 +65,7 @@ struct Life {
 
 const PAGE_OFFSET: usize = 128;
 const COUNTERS_OFFSET: usize = PAGE_OFFSET + size_of::<Page>();
-const _: () = assert!(COUNTERS_OFFSET == 2688 && align_of::<Page>() == 128);
+const _: () = assert!(COUNTERS_OFFSET == 4736 && align_of::<Page>() == 128);
 
 /// One party's page, mapped. Shared by all threads of a process by reference.
 #[derive(Debug)]

@@ -79,6 +79,10 @@ mod waiting {
     harness::transcripts!("tests/commands/waiting": lists, sorted_sets, streams);
 }
 
+mod channels {
+    harness::transcripts!("tests/commands/channels": patterns, pubsub, shards, subscribe, subscribed, transactions);
+}
+
 mod connection {
     harness::transcripts!("tests/commands/connection": auth, blocked, client, hello, ping, quit);
 }

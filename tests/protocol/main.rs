@@ -3,6 +3,7 @@
 //! The rule behind all of these: Redis' error text where it has one, bounded memory, never a panic, and never a
 //! neighbour that waits.
 
+mod channels;
 mod garbage;
 mod settings_file;
 mod slow_clients;

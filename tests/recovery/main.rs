@@ -4,6 +4,7 @@
 //! (`harness::ledger`) and reads all of it back. A storage worker that was killed inside a write starts empty for
 //! now and says so; where that may happen by chance, the test looks for the announcement and takes another turn.
 
+mod broker;
 mod drain;
 mod gateway;
 mod large_replies;

@@ -27,7 +27,7 @@ fn every_process_is_shown_with_its_number_state_and_work() {
     assert_eq!(status["port"], server.port());
     assert_eq!(status["connections"], 1);
     let processes = status["processes"].as_array().expect("a list");
-    assert_eq!(processes.len(), 3);
+    assert_eq!(processes.len(), 4, "gateway, two workers, broker");
     let mut pids: Vec<u64> = Vec::new();
     for process in processes {
         assert_eq!(process["state"], "ready", "{process}");

@@ -1,7 +1,7 @@
 //! Who may know whom: the borders between crates, and where dangerous things live.
 //!
 //! ```text
-//!   sirocco ──> gateway, storage-worker, bench ──> runtime ──> proto, shm
+//!   sirocco ──> gateway, storage-worker, pubsub-broker, bench ──> runtime ──> proto, shm
 //! ```
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::{read, rust_files};
 
 /// The crates of the workspace, their folder, and the crates that they may use.
-const EDGES: [(&str, &str, &[&str]); 9] = [
+const EDGES: [(&str, &str, &[&str]); 10] = [
     ("shm", "shm", &[]),
     ("proto", "shm/proto", &[]),
     ("runtime", "shm/runtime", &["proto", "shm"]),
@@ -20,6 +20,11 @@ const EDGES: [(&str, &str, &[&str]); 9] = [
         &["proto", "runtime", "script", "shm"],
     ),
     ("script", "storage-worker/script", &["proto"]),
+    (
+        "pubsub-broker",
+        "pubsub-broker",
+        &["proto", "runtime", "shm"],
+    ),
     ("bench", "deploy/bench", &["proto"]),
     (
         "sirocco",
@@ -28,6 +33,7 @@ const EDGES: [(&str, &str, &[&str]); 9] = [
             "bench",
             "gateway",
             "proto",
+            "pubsub-broker",
             "runtime",
             "shm",
             "storage-worker",
@@ -52,10 +58,19 @@ const OWNERS: [(&str, &[&str]); 7] = [
         ],
     ),
     ("clap", &["sirocco", "bench", "runtime"]),
-    ("hashbrown", &["shm", "proto", "storage-worker", "gateway"]),
+    (
+        "hashbrown",
+        &["shm", "proto", "storage-worker", "gateway", "pubsub-broker"],
+    ),
     (
         "tracing",
-        &["runtime", "gateway", "storage-worker", "sirocco"],
+        &[
+            "runtime",
+            "gateway",
+            "storage-worker",
+            "pubsub-broker",
+            "sirocco",
+        ],
     ),
     ("mlua-sys", &["script"]),
     ("redis", &["sirocco"]),

@@ -15,7 +15,7 @@ pub struct Place {
     pub index: u32,
     /// Index of its first party.
     pub first_party: u32,
-    /// Number of its parties: threads of a gateway, 1 for a worker.
+    /// Number of its parties: threads of a gateway, 1 for the others.
     pub parties: u32,
     /// Processor of each party.
     pub cpus: Vec<Option<usize>>,
@@ -24,7 +24,7 @@ pub struct Place {
 /// The shape of the whole system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Gateway first, then workers.
+    /// Gateway first, then workers, then the broker.
     pub places: Vec<Place>,
     /// Threads that serve sockets.
     pub gateway_threads: u32,
@@ -36,12 +36,16 @@ pub struct Layout {
     pub is_pinned: bool,
     /// Bytes of one ring.
     pub ring_bytes: usize,
+    /// Bytes of one ring to or from the broker.
+    pub broker_ring_bytes: usize,
 }
 
 /// All rings together, by rule at most.
 const RINGS_BYTES_MAX: usize = 256 << 20;
 /// One ring, by rule at most: larger ones made no difference (measured from 128 KiB to 8 MiB).
 const RING_BYTES_MAX: usize = 1 << 20;
+/// One ring of the broker: what does not fit is kept by the sender.
+const BROKER_RING_BYTES_MAX: usize = 256 << 10;
 
 impl Layout {
     /// The layout for settings on a machine with these processors and this quota.
@@ -55,13 +59,15 @@ impl Layout {
         );
         let assignment = cpus::assign(settings.pin(), allowed, cores, counts);
         let is_pinned = assignment.storage_workers.iter().any(Option::is_some);
+        let ring_bytes = ring_bytes(settings.ring_size(), counts);
         Self {
             places: places(counts, assignment),
             gateway_threads: narrow(counts.gateway_threads),
             storage_workers: narrow(counts.storage_workers),
             cores,
             is_pinned,
-            ring_bytes: ring_bytes(settings.ring_size(), counts),
+            ring_bytes,
+            broker_ring_bytes: ring_bytes.min(BROKER_RING_BYTES_MAX),
         }
     }
 
@@ -69,7 +75,13 @@ impl Layout {
     pub fn shared_bytes(&self) -> u64 {
         let links = u64::from(self.gateway_threads) * u64::from(self.storage_workers);
         let journals = u64::from(self.storage_workers) * shm::LOG_BYTES_DEFAULT as u64;
-        links * 2 * self.ring_bytes as u64 + journals
+        let of_broker = u64::from(self.broker_links()) * 2 * self.broker_ring_bytes as u64;
+        links * 2 * self.ring_bytes as u64 + of_broker + journals
+    }
+
+    /// Links of the broker: one to each gateway thread.
+    pub fn broker_links(&self) -> u32 {
+        self.gateway_threads
     }
 }
 
@@ -96,7 +108,15 @@ fn places(counts: Counts, assignment: Assignment) -> Vec<Place> {
             parties: 1,
             cpus: vec![cpu],
         });
-    std::iter::once(gateway).chain(workers).collect()
+    let broker = Place {
+        role: Role::Broker,
+        index: 0,
+        first_party: 0,
+        parties: 1,
+        cpus: vec![assignment.broker],
+    };
+    let others = workers.chain(std::iter::once(broker));
+    std::iter::once(gateway).chain(others).collect()
 }
 
 /// min(1 MiB, 256 MiB / number of rings), at least the smallest possible ring; a setting wins,
@@ -142,7 +162,7 @@ mod tests {
             None,
         );
         assert_eq!((forced.gateway_threads, forced.storage_workers), (3, 4));
-        assert_eq!(forced.places.len(), 5);
+        assert_eq!(forced.places.len(), 6);
         assert_eq!((forced.places[0].parties, forced.places[4].index), (3, 3));
     }
 

@@ -50,7 +50,7 @@ pub fn raise_descriptors(layout: &Layout, wished: u64) -> Result<Clients, Failur
 fn reserved(layout: &Layout) -> u64 {
     let threads = u64::from(layout.gateway_threads);
     let links = threads * u64::from(layout.storage_workers);
-    RESERVED + 8 * (threads - 1) + 3 * (links - 1)
+    RESERVED + 8 * (threads - 1) + 3 * (links - 1) + 3 * u64::from(layout.broker_links())
 }
 
 fn decide(limit: u64, reserved: u64, wished: u64) -> Result<Clients, Failure> {

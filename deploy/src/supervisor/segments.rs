@@ -1,13 +1,14 @@
 //! Everything shared that the supervisor makes and keeps: pages, bells, links, arenas, journals and
 //! the registry.
 //!
-//! Why kept for good: a successor of a dead process gets the same descriptors and goes on. Only two
-//! things are ever made anew: the links of a gateway that died (their contents belong to connections
-//! that are gone) and an arena that is not trusted.
+//! Why kept for good: a successor of a dead process gets the same descriptors and goes on. Only
+//! three things are ever made anew: the links of a gateway that died (their contents belong to connections
+//! that are gone), those of a broker that died (gateways know what is in them) and an arena that is not trusted.
 //!
 //! ```text
 //!   links[thread * workers + worker]   segment and generation; generation = times it was made
-//!   parties                            gateway threads (with a bell), then workers
+//!   broker_links[thread]               the same
+//!   parties                            gateway threads (with a bell), then workers, then the broker
 //! ```
 //!
 //! Not here: who gets what when (`core`, `shell`), what is in a segment (`shm`).
@@ -15,10 +16,10 @@
 use super::layout::Layout;
 use crate::exit::Failure;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
-use proto::counters::{gateway_page, worker_page};
+use proto::counters::{BrokerCounter, gateway_page, worker_page};
 use proto::registry::Registry;
 use runtime::message::{LinkPlan, LinkRole};
-use runtime::plan::{Fingerprints, PartyId, Role, link_id};
+use runtime::plan::{Fingerprints, PartyId, Role, broker_link_id, link_id};
 use shm::arena;
 use shm::{Bell, Journal, LinkSegment, Party, PartyState, RegistrySegment};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -89,8 +90,10 @@ pub struct Segments {
     registry: Rc<RegistrySegment>,
     threads: Vec<PartyPart>,
     workers: Vec<PartyPart>,
+    broker: PartyPart,
     parts: Vec<WorkerPart>,
     links: Vec<LinkPart>,
+    broker_links: Vec<LinkPart>,
 }
 
 impl Segments {
@@ -127,6 +130,15 @@ impl Segments {
                 alarm: Bell::Futex,
             })
         };
+        let broker = || -> Result<PartyPart, Failure> {
+            let kind = Role::Broker as u32;
+            let page = Party::create("sirocco-broker", kind, 0, BrokerCounter::COUNT, system)?;
+            Ok(PartyPart {
+                page: Rc::new(page),
+                bell: None,
+                alarm: Bell::Futex,
+            })
+        };
         let part = |index| -> Result<WorkerPart, Failure> {
             let name = format!("sirocco-journal-{index}");
             let journal = Journal::create(&name, shm::LOG_BYTES_DEFAULT, system)?;
@@ -145,10 +157,12 @@ impl Segments {
             workers: (0..layout.storage_workers)
                 .map(worker)
                 .collect::<Result<_, _>>()?,
+            broker: broker()?,
             parts: (0..layout.storage_workers)
                 .map(part)
                 .collect::<Result<_, _>>()?,
             links: Vec::new(),
+            broker_links: Vec::new(),
         };
         for thread in 0..layout.gateway_threads {
             for worker in 0..layout.storage_workers {
@@ -159,7 +173,24 @@ impl Segments {
                 });
             }
         }
+        for place in 0..layout.broker_links() {
+            let segment = segments.new_broker_link(place)?;
+            segments.broker_links.push(LinkPart {
+                segment,
+                generation: 0,
+            });
+        }
         Ok(segments)
+    }
+
+    fn new_broker_link(&self, place: u32) -> Result<Rc<LinkSegment>, Failure> {
+        let name = format!("sirocco-link-broker-{place}");
+        let system = self.fingerprints.system;
+        Ok(Rc::new(LinkSegment::create(
+            &name,
+            self.layout.broker_ring_bytes,
+            system,
+        )?))
     }
 
     fn new_link(&self, thread: u32, worker: u32) -> Result<Rc<LinkSegment>, Failure> {
@@ -192,6 +223,7 @@ impl Segments {
         match party.role {
             Role::Gateway => &self.threads[party.index as usize],
             Role::StorageWorker => &self.workers[party.index as usize],
+            Role::Broker => &self.broker,
         }
     }
 
@@ -235,6 +267,20 @@ impl Segments {
         Ok(())
     }
 
+    /// Makes a link of the broker anew.
+    ///
+    /// # Errors
+    /// Too little memory or too few descriptors.
+    pub fn renew_broker_link(&mut self, place: u32) -> Result<(), Failure> {
+        let position = place as usize;
+        // The first generation uses the segment that was made at the start.
+        if self.broker_links[position].generation > 0 {
+            self.broker_links[position].segment = self.new_broker_link(place)?;
+        }
+        self.broker_links[position].generation += 1;
+        Ok(())
+    }
+
     /// Makes one link anew, unless it is not of this generation any more or there is no such link: then
     /// nothing is done, and the answer is false.
     ///
@@ -263,6 +309,7 @@ impl Segments {
     /// One end of a link as a message with its descriptors.
     pub fn link_end(&self, thread: u32, worker: u32, role: Role) -> (LinkPlan, Vec<Handle>) {
         let part = &self.links[self.link_position(thread, worker)];
+        let link = link_id(thread, worker);
         let (thread_id, worker_id) = (
             PartyId::gateway_thread(thread),
             PartyId::storage_worker(worker),
@@ -270,19 +317,53 @@ impl Segments {
         // News positions: a worker counts gateway threads, a gateway thread counts workers.
         let (own, peer, own_position, peer_position, end) = match role {
             Role::Gateway => (thread_id, worker_id, worker, thread, LinkRole::Requester),
-            Role::StorageWorker => (worker_id, thread_id, thread, worker, LinkRole::Responder),
+            _ => (worker_id, thread_id, thread, worker, LinkRole::Responder),
         };
-        let peer_part = self.party(peer);
         let plan = LinkPlan {
-            link: link_id(thread, worker),
+            link,
             generation: part.generation,
             role: end,
             own,
             peer,
-            peer_generation: peer_part.page.generation(),
+            peer_generation: 0,
             own_position,
             peer_position,
+            has_bell: false,
+        };
+        self.end(part, plan)
+    }
+
+    /// One end of a link of the broker, for the broker or for the peer.
+    pub fn broker_link_end(&self, place: u32, role: Role) -> (LinkPlan, Vec<Handle>) {
+        let part = &self.broker_links[place as usize];
+        let (thread, broker) = (PartyId::gateway_thread(place), PartyId::broker());
+        // In the news of a gateway thread the broker comes behind the workers.
+        let behind = self.layout.storage_workers;
+        let (own, peer, own_position, peer_position, end) = match role {
+            Role::Broker => (broker, thread, place, behind, LinkRole::Responder),
+            _ => (thread, broker, behind, place, LinkRole::Requester),
+        };
+        let plan = LinkPlan {
+            link: broker_link_id(place),
+            generation: part.generation,
+            role: end,
+            own,
+            peer,
+            peer_generation: 0,
+            own_position,
+            peer_position,
+            has_bell: false,
+        };
+        self.end(part, plan)
+    }
+
+    /// Completes the plan of an end of a link, and adds its descriptors.
+    fn end(&self, part: &LinkPart, plan: LinkPlan) -> (LinkPlan, Vec<Handle>) {
+        let peer_part = self.party(plan.peer);
+        let plan = LinkPlan {
+            peer_generation: peer_part.page.generation(),
             has_bell: peer_part.bell.is_some(),
+            ..plan
         };
         let mut handles = vec![
             Handle::Link(Rc::clone(&part.segment)),
@@ -315,7 +396,8 @@ impl Segments {
 
     /// Wakes everybody.
     pub fn alarm_all(&self) {
-        for part in self.threads.iter().chain(&self.workers) {
+        let all = self.threads.iter().chain(&self.workers);
+        for part in all.chain([&self.broker]) {
             part.page.doorbell().alarm(&part.alarm);
         }
     }

@@ -355,6 +355,9 @@ impl Shell {
             let (plan, handles) = self.parts.segments.link_end(thread, worker, place.role);
             self.send(process, ToChild::AttachLink(plan), handles);
         }
+        for thread in self.broker_links_of(process) {
+            self.send_broker_link(process, thread);
+        }
         self.introduce_others(process);
     }
 
@@ -394,6 +397,7 @@ impl Shell {
                     Handle::Journal(Rc::clone(&part.journal)),
                 ));
             }
+            Role::Broker => {}
             Role::Gateway => {
                 let listeners = self.parts.listeners.as_ref();
                 for tcp in listeners.into_iter().flat_map(|listeners| &listeners.tcp) {
@@ -424,10 +428,48 @@ impl Shell {
             Role::StorageWorker => own
                 .flat_map(|worker| (0..layout.gateway_threads).map(move |thread| (thread, worker)))
                 .collect(),
+            Role::Broker => Vec::new(),
+        }
+    }
+
+    /// The links of the broker that have an end in a process, by gateway thread.
+    fn broker_links_of(&self, process: usize) -> std::ops::Range<u32> {
+        let place = &self.core.processes()[process].place;
+        match place.role {
+            Role::Gateway => place.first_party..place.first_party + place.parties,
+            Role::StorageWorker => 0..0,
+            Role::Broker => 0..self.parts.layout.broker_links(),
+        }
+    }
+
+    fn send_broker_link(&mut self, process: usize, thread: u32) {
+        let role = self.core.processes()[process].place.role;
+        let (plan, handles) = self.parts.segments.broker_link_end(thread, role);
+        self.send(process, ToChild::AttachLink(plan), handles);
+    }
+
+    /// Makes the links between a gateway or the broker and the other one anew.
+    fn renew_broker_links(&mut self, process: usize) {
+        let threads = self.broker_links_of(process);
+        for thread in threads.clone() {
+            if let Err(error) = self.parts.segments.renew_broker_link(thread) {
+                tracing::error!("link of gateway thread {thread} and the broker: {error}");
+            }
+        }
+        // The process itself gets them with its plan.
+        for other in (0..self.core.processes().len()).filter(|other| *other != process) {
+            let of_other = self.broker_links_of(other);
+            for thread in threads.clone().filter(|thread| of_other.contains(thread)) {
+                self.send_broker_link(other, thread);
+            }
         }
     }
 
     fn renew_links(&mut self, gateway: usize) {
+        self.renew_broker_links(gateway);
+        if self.core.processes()[gateway].place.role == Role::Broker {
+            return;
+        }
         let threads: Vec<PartyId> = self.parties(gateway).collect();
         for thread in &threads {
             if let Err(error) = self.parts.segments.renew_links(thread.index) {

@@ -9,7 +9,7 @@ use super::core::{Core, Millis, Phase, Process};
 use super::layout::Layout;
 use super::segments::Segments;
 use super::spawn;
-use proto::counters::{GatewayCounter, WorkerCounter};
+use proto::counters::{BrokerCounter, GatewayCounter, WorkerCounter};
 use runtime::plan::{PartyId, Role};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -25,7 +25,7 @@ pub struct ProcessStatus {
     pub state: String,
     /// Processors it is bound to; empty if the kernel chooses.
     pub cpus: Vec<usize>,
-    /// Threads that serve (gateway) or execute (worker).
+    /// Threads that serve (gateway) or execute (others).
     pub threads: u32,
     /// Starts so far.
     pub generation: u64,
@@ -39,7 +39,7 @@ pub struct ProcessStatus {
     pub used_bytes: u64,
     /// Milliseconds of processor time of the running process.
     pub cpu_ms: u64,
-    /// Commands since the system started.
+    /// Commands, or messages published, since the system started.
     pub commands: u64,
     /// Commands per second, lately.
     pub commands_per_second: u64,
@@ -131,6 +131,7 @@ fn sum(
     let place = match process.place.role {
         Role::Gateway => gateway.place(),
         Role::StorageWorker => worker.place(),
+        Role::Broker => BrokerCounter::Published.place(),
     };
     parties(process)
         .map(|party| segments.party(party).page.counters().get(place))
@@ -234,10 +235,10 @@ fn process_status(now: Millis, process: &Process, segments: &Segments) -> Proces
         cpu_ms,
         commands: commands(process, segments),
         commands_per_second: 0,
-        connections: if is_worker || !process.is_alive() {
-            0
-        } else {
+        connections: if process.place.role == Role::Gateway && process.is_alive() {
             connections
+        } else {
+            0
         },
         last_death: process.last_death.clone(),
     }

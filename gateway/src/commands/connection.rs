@@ -67,6 +67,15 @@ pub(super) fn echo(core: &mut Core, call: &Call<'_>) -> Flow {
 
 /// PING [message]
 pub(super) fn ping(core: &mut Core, call: &Call<'_>) -> Flow {
+    let facts = core.get(call.index).map(|connection| connection.facts);
+    // Whoever hears only messages gets something like one.
+    if facts.is_some_and(|facts| facts.subscribed && !facts.resp3) && call.len() <= 2 {
+        return core.reply(call.index, |reply| {
+            reply.array(2);
+            reply.bulk(b"pong");
+            reply.bulk(call.arg(1));
+        });
+    }
     match call.len() {
         1 => {
             core.answer(call.index, b"+PONG\r\n");
@@ -100,6 +109,7 @@ pub(super) fn select(core: &mut Core, call: &Call<'_>) -> Flow {
 /// RESET
 pub(super) fn reset(core: &mut Core, call: &Call<'_>) -> Flow {
     let authenticated = core.live.password.is_none();
+    core.unsubscribe_all(call.index);
     if let Some(connection) = core.get_mut(call.index) {
         connection.database = 0;
         if let Some(names) = &mut connection.names {
@@ -178,6 +188,7 @@ pub(super) fn hello(core: &mut Core, call: &Call<'_>) -> Flow {
     }
     if let Some(version) = hello.version {
         connection.facts.resp3 = version == 3;
+        connection.facts.settle();
     }
     let id = i64::try_from(connection.id).unwrap_or(i64::MAX);
     let version = if connection.facts.resp3 { 3 } else { 2 };

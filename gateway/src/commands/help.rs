@@ -281,3 +281,20 @@ pub(super) const XINFO: Help = Help {
         "    A stream; with FULL also its first entries, groups and what is pending.",
     ],
 };
+
+pub(super) const PUBSUB: Help = Help {
+    name: "PUBSUB",
+    lines: &[
+        "CHANNELS [<pattern>]",
+        "    The channels that fit and have subscribers (default: all).",
+        "NUMPAT",
+        "    How many patterns have subscribers.",
+        "NUMSUB [<channel> ...]",
+        "    How many subscribers each of these channels has, those of patterns not",
+        "    counted (default: no channels).",
+        "SHARDCHANNELS [<pattern>]",
+        "    The shard channels that fit and have subscribers (default: all).",
+        "SHARDNUMSUB [<shardchannel> ...]",
+        "    How many subscribers each of these shard channels has",
+    ],
+};

@@ -14,6 +14,7 @@ mod help;
 mod introspection;
 mod lolwut;
 mod memory;
+mod pubsub;
 mod reload;
 mod script;
 mod server;

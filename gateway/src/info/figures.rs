@@ -37,6 +37,7 @@ impl Figures {
                             figures.keys += page.level(keys);
                         }
                     }
+                    Role::Broker => {}
                     Role::Gateway => {
                         figures.clients += page.level(G::Connections.place());
                         figures.buffers += page.level(G::InputBufferBytes.place())

@@ -15,7 +15,7 @@ mod statistics;
 use std::fmt::{Display, Write as _};
 use std::sync::Arc;
 
-use proto::counters::{GatewayCounter as G, WorkerCounter as W};
+use proto::counters::{BrokerCounter as B, GatewayCounter as G, WorkerCounter as W};
 use runtime::Role;
 
 pub(crate) use figures::Figures;
@@ -143,6 +143,10 @@ impl Report {
 
     fn workers_now(&self, counter: W) -> u64 {
         self.sum(Role::StorageWorker, |page| page.level(counter.place()))
+    }
+
+    fn broker_now(&self, counter: B) -> u64 {
+        self.sum(Role::Broker, |page| page.level(counter.place()))
     }
 
     fn gateways(&self, counter: G) -> u64 {

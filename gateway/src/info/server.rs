@@ -108,7 +108,12 @@ impl Report {
             self.gateway_max(G::OutputBufferBytesMax),
         );
         line(out, "blocked_clients", self.gateways_now(G::BlockedClients));
-        zeros(out, &["tracking_clients", "pubsub_clients"]);
+        line(out, "tracking_clients", 0);
+        line(
+            out,
+            "pubsub_clients",
+            self.gateways_now(G::SubscribedClients),
+        );
         line(
             out,
             "watching_clients",

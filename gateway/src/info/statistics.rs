@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 
 use proto::catalogue::{GatewayCommand, StorageCommand, flag};
 use proto::counters::{
-    CallCounter, DatabaseCounter, ErrorCounter, GatewayCounter as G, WorkerCounter as W,
-    gateway_page, worker_page,
+    BrokerCounter as B, CallCounter, DatabaseCounter, ErrorCounter, GatewayCounter as G,
+    WorkerCounter as W, gateway_page, worker_page,
 };
 use proto::latency;
 use proto::settings::Setting;
@@ -77,8 +77,19 @@ impl Report {
         );
         line(out, "keyspace_hits", self.workers(W::KeyspaceHits));
         line(out, "keyspace_misses", self.workers(W::KeyspaceMisses));
+        line(out, "pubsub_channels", self.broker_now(B::Channels));
+        line(out, "pubsub_patterns", self.broker_now(B::Patterns));
+        line(
+            out,
+            "pubsubshard_channels",
+            self.broker_now(B::ShardChannels),
+        );
         self.stats_of_other_parts(out);
         self.stats_of_sockets(out);
+        let delivered = self.gateways(G::MessagesDelivered);
+        line(out, "sirocco_pubsub_messages_delivered", delivered);
+        let uncertain = self.gateways(G::MessagesUncertain);
+        line(out, "sirocco_pubsub_messages_uncertain", uncertain);
     }
 
     /// Statistics of parts that do not exist here.
@@ -87,9 +98,6 @@ impl Report {
         zeros(
             out,
             &[
-                "pubsub_channels",
-                "pubsub_patterns",
-                "pubsubshard_channels",
                 "latest_fork_usec",
                 "total_forks",
                 "migrate_cached_sockets",

@@ -243,6 +243,34 @@ counters! {
         ConnectionsPeak,
         /// Connections closed for being idle longer than `timeout`.
         IdleDisconnections,
+        /// Connections that have subscribed to something. A level.
+        SubscribedClients,
+        /// Messages of channels put into outputs.
+        MessagesDelivered,
+        /// Messages whose fate is unknown, as the broker died with them.
+        MessagesUncertain,
+    }
+}
+
+counters! {
+    /// Counters of the pub/sub broker.
+    BrokerCounter {
+        /// Messages published.
+        Published,
+        /// Messages handed to gateway threads.
+        Delivered,
+        /// Channels that somebody has subscribed to. A level.
+        Channels,
+        /// Patterns that somebody has subscribed to. A level.
+        Patterns,
+        /// Shard channels that somebody has subscribed to. A level.
+        ShardChannels,
+        /// Times a successor was told all subscriptions.
+        Takeovers,
+        /// Times the broker went to sleep.
+        Sleeps,
+        /// Milliseconds since 1970 at which the event loop was last seen running. A level.
+        LastSeenMillis,
     }
 }
 

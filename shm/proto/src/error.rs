@@ -53,6 +53,8 @@ macro_rules! fixed_errors {
             ExactlyOne { words: &'static str, name: &'static str },
             /// Part of the system that answers for the command is gone; `what` names it.
             Unavailable { what: &'static str },
+            /// `name` from a client with RESP2 that has subscribed to something.
+            Subscribed { name: &'static str },
             /// `name` inside MULTI, where it is refused; Redis answers in its own way to each of these.
             NotInMulti { name: &'static str },
             /// A whole line made by its owner, first word included.
@@ -400,6 +402,11 @@ impl CommandError {
                     b"' command",
                 ]);
             }
+            Self::Subscribed { name } => parts(&[
+                b"ERR Can't execute '",
+                name.as_bytes(),
+                b"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
+            ]),
             Self::NotInMulti { name } => parts(&[
                 b"ERR Command '",
                 name.as_bytes(),

@@ -101,6 +101,8 @@ pub struct Assignment {
     pub gateway_threads: Vec<Option<usize>>,
     /// Processor of each storage worker.
     pub storage_workers: Vec<Option<usize>>,
+    /// Processor of the broker, if there is one to spare.
+    pub broker: Option<usize>,
 }
 
 /// Assigns processors. Workers come first, from the highest processor down, because the lowest
@@ -120,9 +122,13 @@ pub fn assign(pin: Pin, allowed: &[usize], cores: usize, counts: Counts) -> Assi
             .collect()
     };
     let storage_workers = take(counts.storage_workers);
+    let gateway_threads = take(counts.gateway_threads);
+    // One core stays free for everything else.
+    let is_room = allowed.len() > parts + 1;
     Assignment {
-        gateway_threads: take(counts.gateway_threads),
+        gateway_threads,
         storage_workers,
+        broker: take(usize::from(is_room)).pop().flatten(),
     }
 }
 

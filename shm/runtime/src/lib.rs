@@ -31,6 +31,7 @@ pub mod control;
 pub mod cpus;
 pub mod logging;
 pub mod message;
+pub mod outbox;
 pub mod plan;
 pub mod signals;
 
@@ -39,4 +40,8 @@ pub use control::{ControlError, ControlSender};
 pub use message::{
     FromChild, LibraryChange, LinkPlan, LinkRole, PeerState, Request, ShutdownHow, ToChild,
 };
-pub use plan::{ArenaState, Descriptor, Fingerprints, PartyId, Plan, Role, link_id};
+pub use outbox::{Inbox, Outbox};
+pub use plan::{
+    ArenaState, Descriptor, Fingerprints, PartyId, Plan, Role, broker_link_id, is_broker_link,
+    link_id,
+};

@@ -17,6 +17,8 @@ pub enum Role {
     Gateway = 1,
     /// Owns a part of the keyspace; one party.
     StorageWorker = 2,
+    /// Knows who has subscribed to what, and hands out messages; one party.
+    Broker = 3,
 }
 
 impl Role {
@@ -25,11 +27,12 @@ impl Role {
         match self {
             Self::Gateway => "gateway",
             Self::StorageWorker => "storage-worker",
+            Self::Broker => "pubsub-broker",
         }
     }
 }
 
-/// One end of links: a gateway thread or a storage worker.
+/// One end of links: a gateway thread, a storage worker or the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PartyId {
     /// What it is.
@@ -54,6 +57,14 @@ impl PartyId {
             index,
         }
     }
+
+    /// The pub/sub broker.
+    pub fn broker() -> Self {
+        Self {
+            role: Role::Broker,
+            index: 0,
+        }
+    }
 }
 
 impl fmt::Display for PartyId {
@@ -61,6 +72,7 @@ impl fmt::Display for PartyId {
         match self.role {
             Role::Gateway => write!(f, "gateway thread {}", self.index),
             Role::StorageWorker => write!(f, "storage worker {}", self.index),
+            Role::Broker => write!(f, "pub/sub broker"),
         }
     }
 }
@@ -74,6 +86,19 @@ pub fn link_id(gateway_thread: u32, storage_worker: u32) -> u32 {
 #[must_use]
 pub fn parties_of_link(link: u32) -> (u32, u32) {
     (link / 256, link % 256)
+}
+
+/// Links of the broker are numbered from here.
+const BROKER_LINKS: u32 = 1 << 24;
+
+/// Number of the link between the broker and one of its peers, by the peer's place among them.
+pub fn broker_link_id(place: u32) -> u32 {
+    BROKER_LINKS + place
+}
+
+/// Whether this is the number of a link of the broker.
+pub fn is_broker_link(link: u32) -> bool {
+    link >= BROKER_LINKS
 }
 
 /// What a descriptor is. Descriptors arrive in messages before [`Plan`]; see

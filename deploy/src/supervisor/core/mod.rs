@@ -42,7 +42,9 @@ use super::layout::Place;
 use proto::registry::Registry;
 use proto::settings::Settings;
 use runtime::message::{PeerState, ToChild};
-use runtime::plan::{ArenaState, PartyId, Role, link_id, parties_of_link};
+use runtime::plan::{
+    ArenaState, PartyId, Role, broker_link_id, is_broker_link, link_id, parties_of_link,
+};
 use shm::PartyState;
 use std::collections::BTreeMap;
 
@@ -209,7 +211,8 @@ impl Core {
             generation,
             pid: 0,
         });
-        if role == Role::Gateway {
+        // The broker's first links are made with those of the gateways.
+        if role == Role::Gateway || (role == Role::Broker && generation > 1) {
             self.actions.push(Action::RenewLinks { process });
         }
         self.actions.push(Action::Start {
@@ -334,13 +337,14 @@ impl Core {
         }
     }
 
-    /// Tells gateways how a storage worker is.
+    /// Tells gateways how a storage worker or the broker is.
     fn tell_gateways(&mut self, process: usize, state: PeerState) {
         let place = &self.processes[process];
-        if place.place.role != Role::StorageWorker {
-            return;
-        }
-        let party = PartyId::storage_worker(place.place.first_party);
+        let party = match place.place.role {
+            Role::Gateway => return,
+            Role::StorageWorker => PartyId::storage_worker(place.place.first_party),
+            Role::Broker => PartyId::broker(),
+        };
         let generation = place.generation;
         for gateway in self.alive(Role::Gateway) {
             self.send(
@@ -361,13 +365,19 @@ impl Core {
             .collect()
     }
 
-    /// Workers drop their ends of the links of a dead gateway: nobody reads the replies.
+    /// Workers and the broker drop their ends of the links of a dead gateway: nobody reads the replies.
     fn detach_links_of(&mut self, process: usize) {
         let place = &self.processes[process].place;
         if place.role != Role::Gateway {
             return;
         }
         let threads = place.first_party..place.first_party + place.parties;
+        for broker in self.alive(Role::Broker) {
+            for thread in threads.clone() {
+                let link = broker_link_id(thread);
+                self.send(broker, ToChild::DetachLink { link });
+            }
+        }
         for worker in self.alive(Role::StorageWorker) {
             let index = self.processes[worker].place.first_party;
             for thread in threads.clone() {
@@ -383,6 +393,9 @@ impl Core {
 
     /// One end of a link says that the other one has written what makes no sense. Both get a new one.
     fn link_broken(&mut self, now: Millis, link: u32, generation: u64) {
+        if is_broker_link(link) {
+            return self.broker_link_broken(now, link, generation);
+        }
         let (thread, index) = parties_of_link(link);
         let is_its =
             |place: &Place| place.role == Role::StorageWorker && place.first_party == index;
@@ -405,6 +418,21 @@ impl Core {
             let text = format!("storage worker {index} damages its links: killed");
             self.log(tracing::Level::ERROR, text);
             self.actions.push(Action::Kill { process: worker });
+        }
+    }
+
+    /// The same for a link of the broker: its successor gets new ones, and all that is worth keeping is known
+    /// elsewhere.
+    fn broker_link_broken(&mut self, now: Millis, link: u32, generation: u64) {
+        let last = self.broken.get(&link).copied();
+        if last.is_some_and(|(last, _)| generation <= last) {
+            return;
+        }
+        self.broken.insert(link, (generation, now));
+        for process in self.alive(Role::Broker) {
+            let text = "a link of the pub/sub broker is damaged: it is replaced".to_string();
+            self.log(tracing::Level::ERROR, text);
+            self.actions.push(Action::Kill { process });
         }
     }
 

@@ -1,4 +1,4 @@
-//! The end of the system: gateways finish first, then workers, and whoever is late is killed.
+//! The end of the system: gateways finish first, then workers and the broker, and whoever is late is killed.
 //!
 //! Why in this order: what a gateway has accepted must still be answered by the workers.
 
@@ -51,6 +51,7 @@ impl Core {
             }
             Drain::Workers { deadline } => {
                 self.hurry(now, deadline, Role::StorageWorker);
+                self.hurry(now, deadline, Role::Broker);
                 let deadline = deadline.min(now + HURRY_MS);
                 self.drain = Drain::Workers { deadline };
             }
@@ -66,8 +67,8 @@ impl Core {
     }
 
     pub(super) fn drain_process(&mut self, process: usize, within_ms: Millis) {
-        let is_worker = self.processes[process].place.role == Role::StorageWorker;
-        if is_worker && !matches!(self.drain, Drain::Workers { .. }) {
+        let is_served = self.processes[process].place.role != Role::Gateway;
+        if is_served && !matches!(self.drain, Drain::Workers { .. }) {
             return;
         }
         self.processes[process].asked_to_end = true;
@@ -86,7 +87,7 @@ impl Core {
 
     pub(super) fn tick_drain(&mut self, now: Millis) {
         if let Drain::Gateways { deadline } = self.drain {
-            self.kill_late(now, deadline, Role::Gateway);
+            self.kill_late(now, deadline, &[Role::Gateway]);
             let gone = |process: &&Process| process.place.role == Role::Gateway;
             if self
                 .processes
@@ -109,7 +110,7 @@ impl Core {
             }
         }
         if let Drain::Workers { deadline } = self.drain {
-            self.kill_late(now, deadline, Role::StorageWorker);
+            self.kill_late(now, deadline, &[Role::StorageWorker, Role::Broker]);
             if self
                 .processes
                 .iter()
@@ -125,11 +126,12 @@ impl Core {
         }
     }
 
-    pub(super) fn kill_late(&mut self, now: Millis, deadline: Millis, role: Role) {
+    pub(super) fn kill_late(&mut self, now: Millis, deadline: Millis, roles: &[Role]) {
         if now < deadline {
             return;
         }
-        for process in self.alive(role) {
+        let late = roles.iter().flat_map(|role| self.alive(*role));
+        for process in late.collect::<Vec<_>>() {
             if !std::mem::replace(&mut self.processes[process].killed, true) {
                 let text = format!(
                     "{} did not finish in time: killed",

@@ -77,10 +77,10 @@ pub enum Action {
         /// The message.
         message: ToChild,
     },
-    /// Make new segments for all links of a gateway process and give the running workers their
-    /// ends.
+    /// Make new segments for all links of a gateway process, or of the broker, and give the running
+    /// processes at their other ends theirs.
     RenewLinks {
-        /// Position of the gateway's place.
+        /// Position of its place.
         process: usize,
     },
     /// Make a new segment for a link, unless that has been done since this generation, and give both

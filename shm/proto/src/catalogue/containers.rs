@@ -41,6 +41,10 @@ const ROWS: &[(Row, &str)] = &[
         "Commands about how a value is kept.",
     ),
     (
+        container("pubsub", depends(Group::PubSub, "2.8.0").categories(0)),
+        "Commands about channels and who listens.",
+    ),
+    (
         container("script", depends(Group::Scripting, "2.6.0")),
         "Commands about scripts that are known.",
     ),

@@ -5,8 +5,12 @@
 //! layout of frames and pages.
 
 use super::{containers, flag, gateway, spec::Spec, storage};
-use crate::counters::{CallCounter, DatabaseCounter, GatewayCounter, RejectCounter, WorkerCounter};
-use crate::frame::{MORE_HEADER_BYTES, REPLY_HEADER_BYTES, REQUEST_HEADER_BYTES};
+use crate::counters::{
+    BrokerCounter, CallCounter, DatabaseCounter, GatewayCounter, RejectCounter, WorkerCounter,
+};
+use crate::frame::{
+    BROKER_HEADER_BYTES, MORE_HEADER_BYTES, REPLY_HEADER_BYTES, REQUEST_HEADER_BYTES,
+};
 
 const FINGERPRINT: u64 = {
     let mut hash = 0xCBF2_9CE4_8422_2325;
@@ -22,6 +26,8 @@ const FINGERPRINT: u64 = {
         REQUEST_HEADER_BYTES,
         REPLY_HEADER_BYTES,
         MORE_HEADER_BYTES,
+        BrokerCounter::COUNT,
+        BROKER_HEADER_BYTES,
     ];
     let mut at = 0;
     while at < numbers.len() {

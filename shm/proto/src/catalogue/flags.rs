@@ -44,6 +44,9 @@ pub mod flag {
     /// Served while a script runs too long.
     pub const ALLOW_BUSY: u32 = 1 << 18;
 
+    /// Ours: allowed to a client with RESP2 that has subscribed to something.
+    pub const SUBSCRIBED: u32 = 1 << 23;
+
     /// Ours: sent by processes, not callable by name.
     pub const INTERNAL: u32 = 1 << 24;
     /// Ours: which of its keys are written depends on the arguments (`SET ... GET`, `BITFIELD`).

@@ -3,7 +3,7 @@
 
 use super::arguments::*;
 use super::command_table;
-use super::flags::access::RO;
+use super::flags::access::{NOT_KEY, RO};
 use super::flags::category;
 use super::flags::flag::*;
 use super::keys::*;
@@ -93,12 +93,12 @@ macro_rules! gateway_commands {
                 .history(&[("6.2.0", "May be called without a version, which changes nothing.")]))
             => connection::hello;
         /// Answers, to show that the server is alive.
-        Ping           ("ping", -1, FAST, none(), Gateway,
+        Ping           ("ping", -1, FAST | SUBSCRIBED, none(), Gateway,
             docs(Connection, "1.0.0", "O(1)", &[string("message").optional()])
                 .tips(&["request_policy:all_shards", "response_policy:all_succeeded"]))
             => connection::ping;
         /// Closes the connection.
-        Quit           ("quit", -1, NOSCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY | AT_ONCE_IN_MULTI, none(), Gateway,
+        Quit           ("quit", -1, NOSCRIPT | SUBSCRIBED | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY | AT_ONCE_IN_MULTI, none(), Gateway,
             docs(Connection, "1.0.0", "O(1)", NONE).deprecated("7.2.0", "closing the socket"))
             => connection::quit;
         /// Allows reads from a replica; without replicas it changes nothing.
@@ -110,13 +110,71 @@ macro_rules! gateway_commands {
             docs(Cluster, "3.0.0", "O(1)", NONE).categories(category::CONNECTION))
             => connection::readwrite;
         /// Puts the connection back into the state of a new one.
-        Reset          ("reset", 1, NOSCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY | AT_ONCE_IN_MULTI, none(), Gateway,
+        Reset          ("reset", 1, NOSCRIPT | SUBSCRIBED | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY | AT_ONCE_IN_MULTI, none(), Gateway,
             docs(Connection, "6.2.0", "O(1)", NONE))
             => connection::reset;
         /// Chooses the database.
         Select         ("select", 2, LOADING | STALE | FAST, none(), Gateway,
             docs(Connection, "1.0.0", "O(1)", &[int("index")]))
             => connection::select;
+
+        // --- channels
+        /// Hears what is published in channels that match patterns.
+        PSubscribe     ("psubscribe", -2, PUBSUB | NOSCRIPT | LOADING | STALE | SUBSCRIBED, none(), Gateway,
+            docs(PubSub, "2.0.0", "O(N) with N the number of patterns", &[pattern("pattern").multiple()]))
+            => pubsub::psubscribe;
+        /// Publishes a message in a channel.
+        Publish        ("publish", 3, PUBSUB | LOADING | STALE | FAST, none(), Gateway,
+            docs(PubSub, "2.0.0", "O(N+M) with N the number of subscribers and M the number of patterns that can match", &[string("channel"), string("message")]))
+            => pubsub::publish;
+        /// Returns the channels that somebody has subscribed to.
+        PubSubChannels ("pubsub|channels", -2, PUBSUB | LOADING | STALE, none(), Gateway,
+            docs(PubSub, "2.8.0", "O(N) with N the number of channels", &[pattern("pattern").optional()]))
+            => pubsub::channels;
+        /// Lists the subcommands.
+        PubSubHelp     ("pubsub|help", 2, LOADING | STALE, none(), Gateway,
+            docs(PubSub, "6.2.0", "O(1)", NONE).categories(0))
+            => pubsub::help;
+        /// Returns the number of patterns that somebody has subscribed to.
+        PubSubNumPat   ("pubsub|numpat", 2, PUBSUB | LOADING | STALE, none(), Gateway,
+            docs(PubSub, "2.8.0", "O(1)", NONE))
+            => pubsub::numpat;
+        /// Returns the number of subscribers of channels.
+        PubSubNumSub   ("pubsub|numsub", -2, PUBSUB | LOADING | STALE, none(), Gateway,
+            docs(PubSub, "2.8.0", "O(N) with N the number of channels asked for", &[string("channel").optional().multiple()]))
+            => pubsub::numsub;
+        /// Returns the shard channels that somebody has subscribed to.
+        PubSubShardChannels("pubsub|shardchannels", -2, PUBSUB | LOADING | STALE, none(), Gateway,
+            docs(PubSub, "7.0.0", "O(N) with N the number of shard channels", &[pattern("pattern").optional()]))
+            => pubsub::shardchannels;
+        /// Returns the number of subscribers of shard channels.
+        PubSubShardNumSub("pubsub|shardnumsub", -2, PUBSUB | LOADING | STALE, none(), Gateway,
+            docs(PubSub, "7.0.0", "O(N) with N the number of channels asked for", &[string("shardchannel").optional().multiple()]))
+            => pubsub::shardnumsub;
+        /// Does not hear patterns any more.
+        PUnsubscribe   ("punsubscribe", -1, PUBSUB | NOSCRIPT | LOADING | STALE | SUBSCRIBED, none(), Gateway,
+            docs(PubSub, "2.0.0", "O(N) with N the number of patterns", &[pattern("pattern").optional().multiple()]))
+            => pubsub::punsubscribe;
+        /// Publishes a message in a shard channel.
+        SPublish       ("spublish", 3, PUBSUB | LOADING | STALE | FAST, one(NOT_KEY), Gateway,
+            docs(PubSub, "7.0.0", "O(N) with N the number of subscribers", &[string("shardchannel"), string("message")]))
+            => pubsub::spublish;
+        /// Hears what is published in shard channels.
+        SSubscribe     ("ssubscribe", -2, PUBSUB | NOSCRIPT | LOADING | STALE | SUBSCRIBED, all(NOT_KEY), Gateway,
+            docs(PubSub, "7.0.0", "O(N) with N the number of shard channels", &[string("shardchannel").multiple()]))
+            => pubsub::ssubscribe;
+        /// Hears what is published in channels.
+        Subscribe      ("subscribe", -2, PUBSUB | NOSCRIPT | LOADING | STALE | SUBSCRIBED, none(), Gateway,
+            docs(PubSub, "2.0.0", "O(N) with N the number of channels", &[string("channel").multiple()]))
+            => pubsub::subscribe;
+        /// Does not hear shard channels any more.
+        SUnsubscribe   ("sunsubscribe", -1, PUBSUB | NOSCRIPT | LOADING | STALE | SUBSCRIBED, all(NOT_KEY), Gateway,
+            docs(PubSub, "7.0.0", "O(N) with N the number of shard channels", &[string("shardchannel").optional().multiple()]))
+            => pubsub::sunsubscribe;
+        /// Does not hear channels any more.
+        Unsubscribe    ("unsubscribe", -1, PUBSUB | NOSCRIPT | LOADING | STALE | SUBSCRIBED, none(), Gateway,
+            docs(PubSub, "2.0.0", "O(N) with N the number of channels", &[string("channel").optional().multiple()]))
+            => pubsub::unsubscribe;
 
         // --- transactions
         /// Forgets the queued commands and the watched keys.

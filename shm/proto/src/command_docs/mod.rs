@@ -17,7 +17,7 @@
 
 use crate::catalogue::arguments::{Argument, ArgumentKind};
 use crate::catalogue::spec::{Begin, Find, KeyArea};
-use crate::catalogue::{self, Access, Categories, Details, KeyAt, Lookup, Spec, extract};
+use crate::catalogue::{self, Access, Categories, Details, KeyAt, Lookup, Spec, access, extract};
 use crate::error::CommandError;
 use crate::glob;
 use crate::resp::ReplyWriter;
@@ -116,7 +116,8 @@ pub fn getkeys<'a>(
     let Lookup::Found(spec, _) = catalogue::find(name, sub) else {
         return Err(CommandError::InvalidCommand);
     };
-    if spec.details().areas().next().is_none() {
+    let is_none = |area: &KeyArea| area.access.has(access::NOT_KEY);
+    if spec.details().areas().all(is_none) {
         return Err(CommandError::NoKeyArguments);
     }
     if !spec.arity_fits(argc - 2) {

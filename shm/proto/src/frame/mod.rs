@@ -22,11 +22,16 @@
 //! Not here: rings (`shm`), who sends what when (gateway, storage worker).
 
 mod args;
+mod broker;
 mod reply;
 mod request;
 mod unit;
 
 pub use args::Args;
+pub use broker::{
+    BROKER_FLAGS_OFFSET, BROKER_HEADER_BYTES, BrokerFrame, BrokerHeader, BrokerKind, Question,
+    Space, broker_flags, broker_frame_len, push_name, split_name, write_broker_frame,
+};
 pub use reply::{
     MORE_HEADER_BYTES, PlainReply, REPLIES_MAX, REPLY_HEADER_BYTES, ReplyFrame, ReplyFrames,
     ReplyHeader, ReplyKind, ReplyRun, begin_more, complete_reply, lock_answer, reply_flags,
