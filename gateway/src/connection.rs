@@ -106,6 +106,8 @@ pub(crate) struct Facts {
     pub(crate) blocked: bool,
     /// It has subscribed to something.
     pub(crate) subscribed: bool,
+    /// It stands in the queue of those to whom messages are written.
+    pub(crate) heard: bool,
     /// The socket is gone, the place is kept until a multi-step command has finished.
     pub(crate) ghost: bool,
 }
@@ -178,6 +180,8 @@ pub(crate) struct Connection {
     pub(crate) running: Option<Box<Running>>,
     /// Channels and patterns that it listens to.
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
+    /// The latest script or transaction: messages wait for its reply.
+    pub(crate) unit: Option<u32>,
     /// Messages of it that the broker has not answered.
     pub(crate) publishing: u32,
     pub(crate) names: Option<Box<Names>>,
@@ -223,6 +227,7 @@ impl Connection {
             transaction: None,
             running: None,
             subscriptions: None,
+            unit: None,
             publishing: 0,
             names: None,
             origin,

@@ -5,7 +5,8 @@
 //!            2 replies of workers that announced some
 //!            3 read ready sockets -> core -> request rings; publish every 64 requests
 //!            4 publish the rest, ring doorbells
-//!            5 replies again, then write every socket that has output, once
+//!            5 replies again, then write every socket that has output, once, and some of those that
+//!              have only messages
 //!            6 nothing left: say that we sleep, look once more, sleep in epoll
 //! ```
 //!
@@ -145,6 +146,9 @@ impl Driver {
         replies |= self.core.collect_replies(&self.party, false);
         self.core.release_held();
         self.write_dirty();
+        if !self.core.pubsub.is_all_written() {
+            busy |= self.write_messages();
+        }
         self.close_closing();
         self.core.publish_tally();
         self.ready.append(&mut self.core.readable);
@@ -307,26 +311,49 @@ impl Driver {
     fn write_dirty(&mut self) {
         let mut dirty = std::mem::take(&mut self.core.dirty);
         for place in dirty.drain(..) {
-            let Some(connection) = self.core.get_mut(place) else {
-                continue;
-            };
-            connection.facts.dirty = false;
-            let unsent = connection.replies.unsent();
-            if unsent.is_empty() {
-                self.core.close_if_done(place);
-                continue;
-            }
-            let portion = unsent.len().min(limits::WRITE_BYTES_PER_TURN);
-            match self.sockets.write(place, &unsent[..portion]) {
-                WriteOutcome::Taken(count) => self.core.sent(place, count),
-                WriteOutcome::Pending => self.core.check_output_limit(place),
-                WriteOutcome::Broken => self.core.close_now(place),
+            if let Some(connection) = self.core.get_mut(place) {
+                connection.facts.dirty = false;
+                self.write(place);
             }
         }
         // What was put in meanwhile (large outputs go on next turn) stays.
         if self.core.dirty.is_empty() {
             self.core.dirty = dirty;
         }
+    }
+
+    /// Writes what one socket takes of its output.
+    #[inline]
+    fn write(&mut self, place: u32) {
+        let Some(connection) = self.core.get(place) else {
+            return;
+        };
+        let unsent = connection.replies.unsent();
+        if unsent.is_empty() {
+            return self.core.close_if_done(place);
+        }
+        let portion = unsent.len().min(limits::WRITE_BYTES_PER_TURN);
+        match self.sockets.write(place, &unsent[..portion]) {
+            WriteOutcome::Taken(count) => self.core.sent(place, count),
+            WriteOutcome::Pending => self.core.check_output_limit(place),
+            WriteOutcome::Broken => self.core.close_now(place),
+        }
+    }
+
+    /// Writes messages to those who listen, for a short time. True if more are to be written.
+    #[cold]
+    fn write_messages(&mut self) -> bool {
+        let began = Instant::now();
+        while let Some(place) = self.core.pubsub.next_to_write() {
+            if let Some(connection) = self.core.get_mut(place) {
+                connection.facts.heard = false;
+                self.write(place);
+            }
+            if began.elapsed() >= limits::MESSAGES_PER_TURN {
+                break;
+            }
+        }
+        !self.core.pubsub.is_all_written()
     }
 
     fn close_closing(&mut self) {

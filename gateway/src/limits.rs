@@ -67,5 +67,8 @@ pub(crate) const COMPACT_BYTES: usize = 64 << 10;
 /// Milliseconds between two rounds of timers: idle clients, pauses, sleeping commands.
 pub(crate) const TICK_MILLIS: u64 = 100;
 
+/// Time for writing messages to those who listen, per turn: meanwhile nobody else is served.
+pub(crate) const MESSAGES_PER_TURN: std::time::Duration = std::time::Duration::from_micros(200);
+
 /// Bytes written to one socket per turn, so that one reader of huge values does not hold the others up.
 pub(crate) const WRITE_BYTES_PER_TURN: usize = 256 << 10;

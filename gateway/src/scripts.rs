@@ -136,7 +136,10 @@ impl Core {
             return flow;
         }
         match self.script_place(call) {
-            Place::One { worker, slot } => self.send(call, command, worker, slot),
+            Place::One { worker, slot } => {
+                self.note_unit(call.index);
+                self.send(call, command, worker, slot)
+            }
             Place::Several => self.error(call.index, &CommandError::CrossSlot),
         }
     }

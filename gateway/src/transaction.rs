@@ -515,6 +515,7 @@ impl Core {
         } else {
             UNIT_OF_READS
         };
+        connection.unit = Some(connection.replies.upcoming());
         let slot = transaction.slots.first().copied().unwrap_or_default();
         let mut header = header_for(
             connection,

@@ -91,6 +91,9 @@ impl Core {
         let Some(connection) = self.get_mut(index) else {
             return;
         };
+        if connection.closing == Closing::Now {
+            return;
+        }
         let limits = if connection.facts.subscribed {
             subscribers
         } else {

@@ -3,7 +3,7 @@
 //! Kept apart, because a frame that is being read from one link sends frames over others.
 
 use proto::frame::{BROKER_FLAGS_OFFSET, BrokerHeader, BrokerKind, broker_flags};
-use runtime::{AttachLink, Inbox, Outbox};
+use runtime::{AttachLink, Inbox, Outbox, Role};
 use shm::{Bell, LinkSegment, Party, RingConsumer, RingProducer, ShmError};
 use std::fmt;
 
@@ -20,8 +20,9 @@ pub(crate) struct Incoming {
     pub(crate) generation: u64,
     requests: RingConsumer,
     inbox: Inbox,
-    /// The peer has said who listens.
+    /// The peer has said who listens; nobody does behind a worker.
     pub(crate) is_restored: bool,
+    pub(crate) is_worker: bool,
     /// There may be frames that were announced.
     pub(crate) is_pending: bool,
 }
@@ -43,6 +44,7 @@ pub(crate) struct Answers {
 /// # Errors
 /// It is of another build or damaged.
 pub(crate) fn open(attach: AttachLink, fingerprint: u64) -> Result<(Incoming, Answers), ShmError> {
+    let is_worker = attach.plan.peer.role == Role::StorageWorker;
     let AttachLink {
         plan,
         segment,
@@ -66,7 +68,8 @@ pub(crate) fn open(attach: AttachLink, fingerprint: u64) -> Result<(Incoming, An
         generation: plan.generation,
         requests,
         inbox: Inbox::default(),
-        is_restored: false,
+        is_restored: is_worker,
+        is_worker,
         is_pending: true,
     };
     Ok((incoming, answers))
@@ -154,7 +157,15 @@ impl Incoming {
         self.requests.refresh().is_ok_and(|len| len > 0)
     }
 
-    /// Takes everything readable. With `until_restored`, only what is said about those who listen.
+    /// Looks how far the peer has come.
+    pub(crate) fn refresh(&mut self) -> Result<(), Broken> {
+        let looked = self.requests.refresh();
+        looked
+            .map(|_| ())
+            .map_err(|error| Broken(error.to_string()))
+    }
+
+    /// Takes everything that `refresh` has seen. With `until_restored`, only what is said about those who listen.
     pub(crate) fn serve(
         &mut self,
         link: LinkPlace,
@@ -163,7 +174,6 @@ impl Incoming {
         until_restored: bool,
     ) -> Result<Turn, Broken> {
         let broken = |error: &dyn fmt::Display| Broken(error.to_string());
-        self.requests.refresh().map_err(|error| broken(&error))?;
         while !self.requests.readable().is_empty() {
             if out.is_jammed() {
                 return Ok(Turn::Jammed);

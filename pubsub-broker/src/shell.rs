@@ -136,21 +136,38 @@ impl Shell {
         self.answers.publish();
         let was_open = self.look_whether_open();
         let mut broken = Vec::new();
-        for (place, incoming) in self.incoming.iter_mut().enumerate() {
-            let Some(incoming) = incoming else { continue };
-            let may_serve = was_open || !incoming.is_restored;
-            if !incoming.is_pending || !may_serve {
-                continue;
-            }
-            let link = u16::try_from(place).unwrap_or(u16::MAX);
-            match incoming.serve(link, &mut self.core, &mut self.answers, !was_open) {
-                Ok(turn) => incoming.is_pending = turn != Turn::Empty,
-                Err(error) => {
-                    tracing::error!(link = incoming.id, %error, "link dropped: it is damaged");
-                    broken.push(place);
+        // What a worker has said before somebody publishes is taken before that: the rings of gateways are
+        // looked at first and read last.
+        for is_worker in [false, true] {
+            for incoming in self.incoming.iter_mut().flatten() {
+                if incoming.is_pending && incoming.is_worker == is_worker {
+                    // A damaged one is found when it is read.
+                    let _ = incoming.refresh();
                 }
             }
         }
+        for is_worker in [true, false] {
+            for (place, incoming) in self.incoming.iter_mut().enumerate() {
+                let Some(incoming) = incoming.as_mut().filter(|it| it.is_worker == is_worker)
+                else {
+                    continue;
+                };
+                let may_serve = was_open || !incoming.is_restored;
+                if !incoming.is_pending || !may_serve {
+                    continue;
+                }
+                let link = u16::try_from(place).unwrap_or(u16::MAX);
+                match incoming.serve(link, &mut self.core, &mut self.answers, !was_open) {
+                    Ok(turn) => incoming.is_pending = turn != Turn::Empty,
+                    Err(error) => {
+                        tracing::error!(link = incoming.id, %error, "link dropped: it is damaged");
+                        broken.push(place);
+                    }
+                }
+            }
+        }
+        // Whoever hears of a subscription finds it on the page.
+        self.count();
         self.answers.publish();
         for (place, incoming) in self.incoming.iter_mut().enumerate() {
             if incoming.as_mut().is_some_and(Incoming::release) {
@@ -163,7 +180,6 @@ impl Shell {
                 self.report(&FromChild::LinkBroken { link, generation });
             }
         }
-        self.count();
         // What became possible by the last one that told who listens.
         !was_open && self.look_whether_open()
     }
@@ -174,7 +190,8 @@ impl Shell {
             return true;
         };
         let mut links = self.incoming.iter().flatten();
-        let is_complete = links.clone().count() >= self.expected && links.all(|it| it.is_restored);
+        let threads = links.clone().filter(|it| !it.is_worker).count();
+        let is_complete = threads >= self.expected && links.all(|it| it.is_restored);
         if !is_complete && Instant::now() < at {
             return false;
         }

@@ -10,7 +10,7 @@
 
 use crate::functions::Functions;
 use hashbrown::HashMap;
-use proto::frame::Args;
+use proto::frame::{Args, Question, Space};
 use proto::registry::Registry;
 use proto::settings::bytes::to_bytes;
 use proto::sha1::{Sha1Text, digest_text, sha1_text};
@@ -32,6 +32,41 @@ pub trait Watch: fmt::Debug {
     fn end(&mut self);
     /// The time after which others see that it is busy.
     fn set_threshold(&mut self, millis: u64);
+}
+
+/// Publishes messages and asks who listens, on behalf of scripts.
+pub trait Publish: fmt::Debug {
+    /// Publishes a message; says how many clients get it.
+    fn publish(&mut self, space: Space, channel: &[u8], message: &[u8]) -> u32;
+    /// The answer to a question, as RESP; nothing if there is nobody to ask.
+    fn ask(&mut self, question: &Questions<'_>) -> Option<Vec<u8>>;
+}
+
+/// A question about channels.
+#[derive(Debug)]
+pub struct Questions<'a> {
+    /// What is asked.
+    pub what: Question,
+    /// About which names.
+    pub space: Space,
+    /// Only about those that fit.
+    pub pattern: Option<&'a [u8]>,
+    /// Only about these.
+    pub names: Vec<&'a [u8]>,
+}
+
+/// Nobody listens.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoBroker;
+
+impl Publish for NoBroker {
+    fn publish(&mut self, _: Space, _: &[u8], _: &[u8]) -> u32 {
+        0
+    }
+
+    fn ask(&mut self, _: &Questions<'_>) -> Option<Vec<u8>> {
+        None
+    }
 }
 
 /// A call of a function, for FUNCTION STATS.
@@ -62,6 +97,8 @@ impl Watch for NoWatch {
 pub struct Surroundings {
     /// Clock and control words.
     pub watch: Box<dyn Watch>,
+    /// Channels.
+    pub broker: Box<dyn Publish>,
     /// Memory was short before the script began.
     pub is_memory_short: bool,
     /// Slots that live here; `None`: all.
@@ -111,6 +148,7 @@ impl Default for Scripts {
             functions: Functions::default(),
             surroundings: Surroundings {
                 watch: Box::new(NoWatch),
+                broker: Box::new(NoBroker),
                 is_memory_short: false,
                 slots: None,
             },

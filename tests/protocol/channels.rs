@@ -133,6 +133,7 @@ fn messages_of_any_size_arrive_whole() {
 fn a_subscriber_that_does_not_read_is_closed_and_costs_nobody_else_anything() {
     let server = Setup::sirocco(sirocco!(), 1)
         .with("client-output-buffer-limit", "pubsub 4mb 1mb 60")
+        .announcing("its output is over the limit")
         .start();
     let mut silent = server.connect();
     silent.run("SUBSCRIBE news");

@@ -79,9 +79,9 @@ impl Layout {
         links * 2 * self.ring_bytes as u64 + of_broker + journals
     }
 
-    /// Links of the broker: one to each gateway thread.
+    /// Links of the broker: one to each gateway thread, then one to each worker.
     pub fn broker_links(&self) -> u32 {
-        self.gateway_threads
+        self.gateway_threads + self.storage_workers
     }
 }
 

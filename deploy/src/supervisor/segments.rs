@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!   links[thread * workers + worker]   segment and generation; generation = times it was made
-//!   broker_links[thread]               the same
+//!   broker_links[thread, then worker]  the same
 //!   parties                            gateway threads (with a bell), then workers, then the broker
 //! ```
 //!
@@ -336,12 +336,17 @@ impl Segments {
     /// One end of a link of the broker, for the broker or for the peer.
     pub fn broker_link_end(&self, place: u32, role: Role) -> (LinkPlan, Vec<Handle>) {
         let part = &self.broker_links[place as usize];
-        let (thread, broker) = (PartyId::gateway_thread(place), PartyId::broker());
-        // In the news of a gateway thread the broker comes behind the workers.
-        let behind = self.layout.storage_workers;
+        let broker = PartyId::broker();
+        let threads = self.layout.gateway_threads;
+        // In the news of gateway threads the broker comes behind the workers, in those of workers behind
+        // the threads.
+        let (other, behind) = match place.checked_sub(threads) {
+            None => (PartyId::gateway_thread(place), self.layout.storage_workers),
+            Some(worker) => (PartyId::storage_worker(worker), threads),
+        };
         let (own, peer, own_position, peer_position, end) = match role {
-            Role::Broker => (broker, thread, place, behind, LinkRole::Responder),
-            _ => (thread, broker, behind, place, LinkRole::Requester),
+            Role::Broker => (broker, other, place, behind, LinkRole::Responder),
+            _ => (other, broker, behind, place, LinkRole::Requester),
         };
         let plan = LinkPlan {
             link: broker_link_id(place),

@@ -355,8 +355,8 @@ impl Shell {
             let (plan, handles) = self.parts.segments.link_end(thread, worker, place.role);
             self.send(process, ToChild::AttachLink(plan), handles);
         }
-        for thread in self.broker_links_of(process) {
-            self.send_broker_link(process, thread);
+        for link in self.broker_links_of(process) {
+            self.send_broker_link(process, link);
         }
         self.introduce_others(process);
     }
@@ -432,35 +432,39 @@ impl Shell {
         }
     }
 
-    /// The links of the broker that have an end in a process, by gateway thread.
+    /// The links of the broker that have an end in a process, by their places.
     fn broker_links_of(&self, process: usize) -> std::ops::Range<u32> {
         let place = &self.core.processes()[process].place;
+        let layout = &self.parts.layout;
+        let own = place.first_party..place.first_party + place.parties;
         match place.role {
-            Role::Gateway => place.first_party..place.first_party + place.parties,
-            Role::StorageWorker => 0..0,
-            Role::Broker => 0..self.parts.layout.broker_links(),
+            Role::Gateway => own,
+            Role::StorageWorker => {
+                own.start + layout.gateway_threads..own.end + layout.gateway_threads
+            }
+            Role::Broker => 0..layout.broker_links(),
         }
     }
 
-    fn send_broker_link(&mut self, process: usize, thread: u32) {
+    fn send_broker_link(&mut self, process: usize, link: u32) {
         let role = self.core.processes()[process].place.role;
-        let (plan, handles) = self.parts.segments.broker_link_end(thread, role);
+        let (plan, handles) = self.parts.segments.broker_link_end(link, role);
         self.send(process, ToChild::AttachLink(plan), handles);
     }
 
-    /// Makes the links between a gateway or the broker and the other one anew.
+    /// Makes the links of a gateway, or all links of the broker, between it and the other one anew.
     fn renew_broker_links(&mut self, process: usize) {
-        let threads = self.broker_links_of(process);
-        for thread in threads.clone() {
-            if let Err(error) = self.parts.segments.renew_broker_link(thread) {
-                tracing::error!("link of gateway thread {thread} and the broker: {error}");
+        let links = self.broker_links_of(process);
+        for link in links.clone() {
+            if let Err(error) = self.parts.segments.renew_broker_link(link) {
+                tracing::error!("link {link} of the broker: {error}");
             }
         }
         // The process itself gets them with its plan.
         for other in (0..self.core.processes().len()).filter(|other| *other != process) {
             let of_other = self.broker_links_of(other);
-            for thread in threads.clone().filter(|thread| of_other.contains(thread)) {
-                self.send_broker_link(other, thread);
+            for link in links.clone().filter(|link| of_other.contains(link)) {
+                self.send_broker_link(other, link);
             }
         }
     }

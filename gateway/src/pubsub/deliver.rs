@@ -2,10 +2,14 @@
 //!
 //! A message is encoded once for each protocol version and copied into the outputs of its listeners. It goes
 //! behind every reply that is already there, but never into the middle of one: a reply that is being sent in
-//! pieces, or that of an EXEC, comes to its end first.
+//! pieces, or that of an EXEC, comes to its end first. What a script publishes comes behind the reply to the
+//! script, as with Redis, although it is published before.
 //!
-//! Cost: per listener a look at its connection and a copy; the socket is written once per turn, whatever
-//! the number of messages.
+//! Writing to the sockets is what a message costs. So that many listeners do not keep those waiting who want
+//! replies, replies are written first, and messages for a short time per turn (`limits::MESSAGES_PER_TURN`).
+//!
+//! Cost: per listener a look at its connection and a copy; the socket is written once, whatever the number
+//! of messages that have come meanwhile.
 
 use proto::frame::{BrokerFrame, Space, broker_flags, split_name};
 use proto::resp::ReplyWriter;
@@ -24,7 +28,10 @@ fn encode(out: &mut Vec<u8>, resp3: bool, words: &[&[u8]]) {
 impl Connection {
     /// Whether a message would come into the middle of a reply.
     fn is_within_reply(&self) -> bool {
-        self.running.is_some() || self.replies.is_head_begun()
+        let is_under_way = |sequence: u32| self.replies.before(sequence) < self.replies.in_flight();
+        self.running.is_some()
+            || self.replies.is_head_begun()
+            || self.unit.is_some_and(is_under_way)
     }
 
     /// Whether a message has to wait, for the end of a reply or behind others that do.
@@ -64,7 +71,6 @@ impl Core {
         let Self {
             connections,
             pool,
-            dirty,
             pubsub,
             tally,
             live,
@@ -75,6 +81,7 @@ impl Core {
             resp2,
             resp3,
             held,
+            to_write,
             over,
             ..
         } = pubsub;
@@ -113,9 +120,10 @@ impl Core {
             if connection.replies.unsent().len() > live.subscriber_limits.hard {
                 over.push(index);
             }
-            if !connection.facts.dirty {
-                connection.facts.dirty = true;
-                dirty.push(index);
+            // With replies, messages are written in this turn; alone they wait for their turn.
+            if !connection.facts.dirty && !connection.facts.heard {
+                connection.facts.heard = true;
+                to_write.push_back(index);
             }
         }
         const KEPT: usize = 64 << 10;
@@ -123,6 +131,13 @@ impl Core {
             if encoded.capacity() > KEPT {
                 *encoded = Vec::new();
             }
+        }
+    }
+
+    /// The next command runs a script.
+    pub(crate) fn note_unit(&mut self, index: u32) {
+        if let Some(connection) = self.get_mut(index) {
+            connection.unit = Some(connection.replies.upcoming());
         }
     }
 

@@ -82,6 +82,8 @@ pub(crate) struct PubSub {
     waiting: VecDeque<Who>,
     /// Connections for which messages wait for the end of a reply.
     held: Vec<Who>,
+    /// Connections with messages to be written, oldest first.
+    to_write: VecDeque<u32>,
     /// Connections whose output may be too long.
     over: Vec<u32>,
     // Scratch space, empty between two uses.
@@ -123,6 +125,17 @@ impl PubSub {
     /// Whether there is a link to the broker.
     pub(crate) fn has_lane(&self) -> bool {
         self.lane.is_some()
+    }
+
+    /// Whether nobody waits for messages to be written.
+    #[inline]
+    pub(crate) fn is_all_written(&self) -> bool {
+        self.to_write.is_empty()
+    }
+
+    /// The next connection to whom messages are to be written.
+    pub(crate) fn next_to_write(&mut self) -> Option<u32> {
+        self.to_write.pop_front()
     }
 
     /// Whether the broker can be told anything. One that has died and comes back at once counts.

@@ -24,6 +24,7 @@
 
 mod background;
 mod bracket;
+mod broker;
 mod clock;
 mod control;
 mod core;
@@ -83,6 +84,8 @@ struct Resuming {
 pub(crate) struct EventLoop {
     core: Core,
     links: Links,
+    /// The pub/sub broker.
+    broker: broker::SharedLink,
     background: Background,
     control: ControlThread,
     sender: ControlSender,
@@ -114,6 +117,9 @@ impl EventLoop {
                 None => self.serve_links(),
             };
             while let Some((link, generation)) = self.core.broken.pop() {
+                self.report(&FromChild::LinkBroken { link, generation });
+            }
+            if let Some((link, generation)) = self.broker.take_broken() {
                 self.report(&FromChild::LinkBroken { link, generation });
             }
             if !is_busy {

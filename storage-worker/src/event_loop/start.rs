@@ -23,6 +23,7 @@
 
 use super::background::Background;
 use super::bracket::{Bracket, BracketHook};
+use super::broker::SharedLink;
 use super::control::ControlThread;
 use super::core::{Core, started};
 use super::link::{Doubt, Link, Peer};
@@ -34,7 +35,7 @@ use crate::keyspace::{self, AttachError, Keyspace};
 use crate::scripts::Watch;
 use crate::settings::{EngineSettings, MemoryLimit, clock_mode, lazy_free};
 use proto::counters::WorkerCounter;
-use runtime::{ArenaState, AttachLink, Child, ChildError, Descriptor, FromChild, Plan};
+use runtime::{ArenaState, AttachLink, Child, ChildError, Descriptor, FromChild, Plan, Role};
 use shm::arena::{ArenaError, Mapping, Origin};
 use shm::{Bell, CommitLine, Journal, LinkSegment, Party, ShmError};
 use std::fmt;
@@ -174,6 +175,8 @@ pub(crate) fn start(mut child: Child) -> Result<EventLoop, StartError> {
     let mut watch = ScriptWatch::new(open_again(&party, fingerprint)?);
     watch.set_threshold(u64::try_from(settings.busy_reply_threshold()).unwrap_or(0));
     engine.scripts.surroundings.watch = Box::new(watch);
+    let broker = SharedLink::new(open_again(&party, fingerprint)?);
+    engine.scripts.surroundings.broker = Box::new(broker.clone());
     let mut core = Core::new(engine, bracket, party, MemoryLimit::new(&settings), seed);
     core.set_slow_from(settings.slowlog_log_slower_than());
     if plan.deaths_in_a_row > 0 {
@@ -195,6 +198,7 @@ pub(crate) fn start(mut child: Child) -> Result<EventLoop, StartError> {
     Ok(EventLoop {
         core,
         links: Links::default(),
+        broker,
         background: Background::new(),
         control,
         sender: child.sender(),
@@ -262,6 +266,13 @@ impl EventLoop {
     /// Attaches a link, where the predecessor stopped if it is the one it was serving.
     pub(super) fn attach(&mut self, attach: AttachLink) {
         let (link, generation) = (attach.plan.link, attach.plan.generation);
+        if attach.plan.peer.role == Role::Broker {
+            match self.broker.attach(attach, self.fingerprint) {
+                Ok(()) => self.report(&FromChild::Attached { link, generation }),
+                Err(error) => tracing::error!(link, %error, "link of the broker not attached"),
+            }
+            return;
+        }
         self.links.remove(&mut self.core, link);
         match self.open_link(attach) {
             Ok(served) => {

@@ -1,14 +1,14 @@
 //! What a script's commands run in: which are allowed, where their keys may live, and the few that a
 //! gateway answers when a client calls them.
 
-use crate::scripts::{FunctionCall, Surroundings};
+use crate::scripts::{FunctionCall, Questions, Surroundings};
 use crate::unit::{Ground, Manner, Unit};
 use proto::CommandError;
 use proto::catalogue::{
     self, CommandRef, GatewayCommand, Lookup, Reach, Route, Spec, flag, routing_keys,
 };
 use proto::counters::ErrorCounter;
-use proto::frame::Args;
+use proto::frame::{Args, Question, Space};
 use proto::number::parse_i64;
 use proto::resp::reply::ReplyWriter;
 use proto::slot::slot_of;
@@ -98,6 +98,30 @@ impl Nested<'_, '_> {
     ) -> Result<(), CommandError> {
         let mut reply = ReplyWriter::to_vec(reply, resp3);
         match command {
+            GatewayCommand::Publish | GatewayCommand::SPublish => {
+                if self.is_read_only {
+                    return Err(CommandError::ScriptWrites);
+                }
+                let space = match command {
+                    GatewayCommand::SPublish => Space::Shard,
+                    _ => Space::Channel,
+                };
+                let broker = &mut self.surroundings.broker;
+                let count = broker.publish(space, words.get(1), words.get(2));
+                reply.int(i64::from(count));
+            }
+            GatewayCommand::PubSubChannels
+            | GatewayCommand::PubSubShardChannels
+            | GatewayCommand::PubSubNumSub
+            | GatewayCommand::PubSubShardNumSub
+            | GatewayCommand::PubSubNumPat => {
+                let question = question(command, words)?;
+                let answer = self.surroundings.broker.ask(&question);
+                let gone = CommandError::Unavailable {
+                    what: "the pub/sub broker",
+                };
+                reply.raw(&answer.ok_or(gone)?);
+            }
             GatewayCommand::Ping if words.spans.len() > 2 => {
                 return Err(CommandError::Arity { name: "ping" });
             }
@@ -130,6 +154,34 @@ impl Nested<'_, '_> {
             .filter(|&number| number < self.ground.settings.databases)
             .ok_or(CommandError::DatabaseOutOfRange)
     }
+}
+
+/// What PUBSUB asks.
+fn question<'a>(command: GatewayCommand, words: Words<'a>) -> Result<Questions<'a>, CommandError> {
+    use GatewayCommand as C;
+    let (what, space) = match command {
+        C::PubSubChannels => (Question::Names, Space::Channel),
+        C::PubSubShardChannels => (Question::Names, Space::Shard),
+        C::PubSubNumSub => (Question::Counts, Space::Channel),
+        C::PubSubShardNumSub => (Question::Counts, Space::Shard),
+        _ => (Question::Patterns, Space::Pattern),
+    };
+    let count = words.spans.len();
+    if what == Question::Names && count > 3 {
+        return Err(CommandError::SubcommandSyntax {
+            name: "pubsub",
+            subcommand: words.get(1).into(),
+        });
+    }
+    Ok(Questions {
+        what,
+        space,
+        pattern: (what == Question::Names && count == 3).then(|| words.get(2)),
+        names: match what {
+            Question::Counts => (2..count).map(|at| words.get(at)).collect(),
+            _ => Vec::new(),
+        },
+    })
 }
 
 fn find(words: Words<'_>) -> Result<&'static Spec, CommandError> {
