@@ -20,9 +20,13 @@
 
 /// Together they need less than this much of a core: they may share one.
 const ROOM_FOR_ALL: f64 = 0.7;
-/// Together they use this much of their core: it is full.
-const FULL: f64 = 0.92;
-/// Cores' worth of idle time elsewhere that makes parting worth it.
+/// Together they use this much of their core: it is full. What the kernel does for them in its own name
+/// is not in it, so it is less than 1.
+const FULL: f64 = 0.85;
+/// Cores' worth of idle time elsewhere that make parting worth it when their core is full. A client
+/// that is waiting for a full core leaves about half of another one idle.
+const IDLE_FOR_TWO: f64 = 0.25;
+/// Cores' worth of idle time elsewhere that make it worth it to go there.
 const IDLE_ELSEWHERE: f64 = 0.4;
 /// Idle time of the shared core below which nobody finds room there.
 const NO_ROOM: f64 = 0.05;
@@ -111,9 +115,8 @@ impl Placement {
     }
 
     fn still_together(&mut self, window: Window) -> Option<Move> {
-        let idle_elsewhere = window.idle_elsewhere > IDLE_ELSEWHERE;
-        let full = window.ran > FULL && idle_elsewhere;
-        if idle_elsewhere && window.is_taken() {
+        let full = window.ran > FULL && window.idle_elsewhere > IDLE_FOR_TWO;
+        if window.idle_elsewhere > IDLE_ELSEWHERE && window.is_taken() {
             self.calm = 0;
             return Some(Move::Share);
         }
@@ -183,6 +186,12 @@ mod tests {
         for _ in 0..100 {
             assert_eq!(placement.window(full), None);
         }
+        let waiting_clients = Window {
+            ran: 0.9,
+            idle_elsewhere: 0.3,
+            ..full
+        };
+        assert_eq!(placement.window(waiting_clients), Some(Move::Part));
     }
 
     #[test]
