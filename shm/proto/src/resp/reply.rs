@@ -402,11 +402,31 @@ fn put_header(room: &mut [u8], kind: u8, value: u64) -> usize {
         let (word, used) = short_header(kind, value as u32);
         room[..8].copy_from_slice(&word.to_le_bytes());
         used
+    } else if value < 100_000_000 {
+        let (digits, count) = digits_of(value as u32);
+        room[0] = kind;
+        room[1..9].copy_from_slice(&digits.to_le_bytes());
+        room[1 + count..3 + count].copy_from_slice(b"\r\n");
+        count + 3
     } else {
         let (bytes, used) = header(kind, value);
         room[..HEADER_BYTES].copy_from_slice(&bytes);
         used
     }
+}
+
+/// The decimal digits of a `value` below 10^8, not 0, as one little-endian word, and how many there are.
+#[inline]
+fn digits_of(value: u32) -> (u64, usize) {
+    // Halves, quarters, digits: each step divides in all lanes at once by multiplication, exact for the
+    // two or four digits of a lane.
+    let halves = u64::from(value / 10_000) | u64::from(value % 10_000) << 32;
+    let hundreds = ((halves * 10_486) >> 20) & 0x0000_007F_0000_007F;
+    let quarters = hundreds | (halves - hundreds * 100) << 16;
+    let tens = ((quarters * 103) >> 10) & 0x000F_000F_000F_000F;
+    let digits = tens | (quarters - tens * 10) << 8;
+    let zeros = digits.trailing_zeros() as usize / 8;
+    ((digits | 0x3030_3030_3030_3030) >> (8 * zeros), 8 - zeros)
 }
 
 /// The header of a `value` below 1000 as one little-endian word, and its length.
@@ -506,6 +526,20 @@ mod tests {
             "*2\r\n:1\r\n*2\r\n$1\r\nx\r\n",
             "*2\r\n:1\r\n%1\r\n$1\r\nx\r\n",
         );
+    }
+
+    #[test]
+    fn headers_are_decimal() {
+        let steps = (0..9).map(|digits| 10u64.pow(digits));
+        let around = steps.flat_map(|step| [step - 1, step, step + 1, step * 7 + step / 3]);
+        for value in around.chain((0..100_000_000).step_by(9_973)) {
+            let mut out = Vec::new();
+            ReplyWriter::to_vec(&mut out, false).header(b':', value);
+            let mut room = [0u8; HEADER_BYTES];
+            let used = put_header(&mut room, b':', value);
+            assert_eq!(out, format!(":{value}\r\n").as_bytes());
+            assert_eq!(&room[..used], &out[..]);
+        }
     }
 
     #[test]

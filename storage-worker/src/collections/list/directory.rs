@@ -127,6 +127,19 @@ impl Directory {
         self.root.edit(rank, change)
     }
 
+    /// As [`Directory::edit`], for the last node or the first one; `None` if there are no nodes.
+    #[inline]
+    pub fn edit_end<R>(&mut self, last: bool, change: impl FnOnce(&mut Node) -> R) -> Option<R> {
+        let node = self.root.end_mut(last)?;
+        let before = node.len();
+        let result = change(node);
+        let after = node.len();
+        if before != after {
+            self.root.recount_end(last, before, after);
+        }
+        Some(result)
+    }
+
     /// Adds a node that will have the number `rank`.
     pub fn insert(&mut self, rank: usize, node: Node) {
         debug_assert!(rank <= self.len());
@@ -278,6 +291,31 @@ impl Branch {
         }
     }
 
+    /// The node at an end.
+    #[inline]
+    fn end_mut(&mut self, last: bool) -> Option<&mut Node> {
+        let mut branch = self;
+        loop {
+            match &mut branch.kids {
+                Kids::Nodes(nodes) => return end_of(nodes, last),
+                Kids::Branches(branches) => branch = end_of(branches, last)?,
+            }
+        }
+    }
+
+    /// Makes the sums right (L1) when the node at an end has got `after` elements instead of `before`.
+    #[inline]
+    fn recount_end(&mut self, last: bool, before: usize, after: usize) {
+        let mut branch = Some(self);
+        while let Some(at) = branch {
+            at.elements = at.elements - before + after;
+            branch = match &mut at.kids {
+                Kids::Nodes(_) => None,
+                Kids::Branches(branches) => end_of(branches, last),
+            };
+        }
+    }
+
     /// Adds a node; if this needs another vector, that is returned, and belongs behind this one.
     fn insert(&mut self, rank: usize, node: Node) -> Option<Branch> {
         // Behind the last node is a place, too.
@@ -413,6 +451,15 @@ impl Branch {
             ));
         }
         Ok(height)
+    }
+}
+
+#[inline]
+fn end_of<T>(items: &mut [T], last: bool) -> Option<&mut T> {
+    if last {
+        items.last_mut()
+    } else {
+        items.first_mut()
     }
 }
 

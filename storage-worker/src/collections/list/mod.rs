@@ -137,14 +137,6 @@ impl List {
             .filter(|node| !node.is_plain())
     }
 
-    #[inline]
-    fn rank_of(&self, end: End) -> usize {
-        match end {
-            End::Head => 0,
-            End::Tail => self.directory.len() - 1,
-        }
-    }
-
     /// Calls `look` with the element number `index`.
     pub fn get<R>(&self, index: usize, look: impl FnOnce(StringRef<'_>) -> R) -> Option<R> {
         let (rank, offset) = self.directory.find(index)?;
@@ -187,41 +179,33 @@ impl List {
         self.insert_node(rank, Node::of(StringRef::Bytes(element), true));
     }
 
-    /// The node at an end.
-    fn end_node(&self, end: End) -> Option<&Node> {
-        (!self.directory.is_empty()).then(|| self.directory.node(self.rank_of(end)))
-    }
-
     /// Adds an element at an end.
     pub fn push(&mut self, end: End, element: StringRef<'_>) {
         let len = text_len(element);
-        let has_room = self
-            .end_node(end)
-            .is_some_and(|node| self.has_room(node, len));
-        if has_room {
-            let rank = self.rank_of(end);
-            self.directory.edit(rank, |node| node.push(end, element));
+        let (fill, is_large) = (self.fill, self.is_large(len));
+        let is_pushed = self.directory.edit_end(end == End::Tail, |node| {
+            let has_room = has_room(fill, is_large, node, len);
+            if has_room {
+                node.push(end, element);
+            } else {
+                // What a full node has not used is given back.
+                node.shrink();
+            }
+            has_room
+        });
+        if is_pushed == Some(true) {
             return;
-        }
-        // What a full node has not used is given back.
-        if !self.directory.is_empty() {
-            let rank = self.rank_of(end);
-            self.directory.edit(rank, Node::shrink);
         }
         let rank = match end {
             End::Head => 0,
             End::Tail => self.directory.len(),
         };
-        self.insert_node(rank, Node::of(element, self.is_large(len)));
+        self.insert_node(rank, Node::of(element, is_large));
     }
 
     /// Removes the element at an end; nothing if there is none.
     pub fn pop(&mut self, end: End) {
-        if self.is_empty() {
-            return;
-        }
-        let rank = self.rank_of(end);
-        let is_last = self.directory.edit(rank, |node| {
+        let is_last = self.directory.edit_end(end == End::Tail, |node| {
             if node.len() == 1 {
                 return true;
             }
@@ -235,7 +219,11 @@ impl List {
             listpack::delete(buffer, position.expect("Q1: no node is empty"), 1);
             false
         });
-        if is_last {
+        if is_last == Some(true) {
+            let rank = match end {
+                End::Head => 0,
+                End::Tail => self.directory.len() - 1,
+            };
             self.remove_node(rank);
         }
     }
@@ -272,10 +260,14 @@ impl List {
 
     #[inline]
     fn has_room(&self, node: &Node, len: usize) -> bool {
-        !node.is_plain()
-            && !self.is_large(len)
-            && self.fill.has_room(node.bytes_len(), node.len(), len)
+        has_room(self.fill, self.is_large(len), node, len)
     }
+}
+
+/// Whether an element of `len` bytes goes into a node.
+#[inline]
+fn has_room(fill: Fill, is_large: bool, node: &Node, len: usize) -> bool {
+    !node.is_plain() && !is_large && fill.has_room(node.bytes_len(), node.len(), len)
 }
 
 /// Bytes that an element prints as.
@@ -345,7 +337,11 @@ impl Structure for List {
             return Err("a list is empty".to_owned());
         }
         for end in [End::Head, End::Tail] {
-            if self.end_node(end).is_some_and(Node::is_compressed) {
+            let rank = match end {
+                End::Head => 0,
+                End::Tail => self.directory.len() - 1,
+            };
+            if self.directory.node(rank).is_compressed() {
                 return Err(format!("the node at the {end:?} of a list is compressed"));
             }
         }

@@ -245,12 +245,18 @@ impl<'a> Encoded<'a> {
         let len = self.content_len();
         let head_len = usize::from(self.head_len);
         to[0] = self.head[0];
-        if head_len > 1 {
-            to[1..head_len].copy_from_slice(&self.head[1..head_len]);
+        match head_len {
+            1 => {}
+            2 => to[1] = self.head[1],
+            _ => to[1..head_len].copy_from_slice(&self.head[1..head_len]),
         }
         copy(&mut to[head_len..len], self.data);
         if len <= 127 {
             to[len] = len as u8;
+        } else if let [high, low] = &mut to[len..] {
+            // From 128 to 16 KiB.
+            *high = (len >> 7) as u8 & 127;
+            *low = len as u8 | 128;
         } else {
             write_length(&mut to[len..], len);
         }
