@@ -274,7 +274,7 @@ impl Process {
                 }
             }
             ChildEvent::SupervisorLost => self.shared.set_supervised(false),
-            ChildEvent::Drain { .. } => {}
+            ChildEvent::Drain { .. } | ChildEvent::Neighbour { .. } => {}
         }
     }
 

@@ -77,6 +77,7 @@ fn mail_for(event: ChildEvent) -> Option<Mail> {
         ChildEvent::Registry { version, .. } => Some(Mail::Seen(version)),
         ChildEvent::Drain { .. } => Some(Mail::Drain),
         ChildEvent::Peer { .. }
+        | ChildEvent::Neighbour { .. }
         | ChildEvent::PeerState { .. }
         | ChildEvent::Reply { .. }
         | ChildEvent::SupervisorLost => None,

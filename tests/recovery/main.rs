@@ -8,6 +8,7 @@ mod broker;
 mod drain;
 mod gateway;
 mod large_replies;
+mod leases;
 mod links;
 mod load;
 mod scripts;

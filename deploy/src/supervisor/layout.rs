@@ -21,6 +21,13 @@ pub struct Place {
     pub cpus: Vec<Option<usize>>,
 }
 
+impl Place {
+    /// Whether it is the place of this storage worker.
+    pub fn is_worker(&self, index: u32) -> bool {
+        self.role == Role::StorageWorker && self.first_party == index
+    }
+}
+
 /// The shape of the whole system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {

@@ -18,10 +18,10 @@ use crate::exit::Failure;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use proto::counters::{BrokerCounter, gateway_page, worker_page};
 use proto::registry::Registry;
-use runtime::message::{LinkPlan, LinkRole};
+use runtime::message::{LinkPlan, LinkRole, ToChild};
 use runtime::plan::{Fingerprints, PartyId, Role, broker_link_id, link_id};
 use shm::arena;
-use shm::{Bell, Journal, LinkSegment, Party, PartyState, RegistrySegment};
+use shm::{Bell, Journal, Lease, LinkSegment, Party, PartyState, RegistrySegment};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
@@ -80,6 +80,8 @@ pub struct WorkerPart {
     pub arena: Rc<OwnedFd>,
     /// The journal.
     pub journal: Rc<Journal>,
+    /// The lease of the arena. It is never taken from here.
+    lease: Lease,
 }
 
 /// All of it.
@@ -142,8 +144,10 @@ impl Segments {
         let part = |index| -> Result<WorkerPart, Failure> {
             let name = format!("sirocco-journal-{index}");
             let journal = Journal::create(&name, shm::LOG_BYTES_DEFAULT, system)?;
+            let fd = journal.fd().try_clone_to_owned();
             Ok(WorkerPart {
                 arena: Rc::new(new_arena(index)?),
+                lease: Lease::open(fd.map_err(out_of_descriptors)?, system, 0)?,
                 journal: Rc::new(journal),
             })
         };
@@ -232,17 +236,55 @@ impl Segments {
         &self.parts[index as usize]
     }
 
-    /// Gives a worker new, empty arena memory.
+    /// Gives a worker new, empty arena memory. What others knew of the old one is void, also if that
+    /// fails: the successor empties the old one then.
     ///
     /// # Errors
     /// Too little memory or too few descriptors.
     pub fn renew_arena(&mut self, index: u32) -> Result<(), Failure> {
-        self.parts[index as usize].arena = Rc::new(new_arena(index)?);
-        Ok(())
+        let part = &mut self.parts[index as usize];
+        let renewed = new_arena(index).map(|arena| part.arena = Rc::new(arena));
+        part.lease.renew();
+        renewed
     }
 
-    /// Whether a dead worker's journal says that it was inside a write.
-    pub fn died_inside_write(&self, index: u32) -> bool {
+    /// What a worker works in, as a message to another one, with its descriptors.
+    pub fn neighbour(&self, index: u32) -> (ToChild, Vec<Handle>) {
+        let part = self.worker(index);
+        let message = ToChild::Neighbour {
+            worker: index,
+            arena_generation: part.lease.arena_generation(),
+        };
+        let handles = vec![
+            Handle::Plain(Rc::clone(&part.arena)),
+            Handle::Journal(Rc::clone(&part.journal)),
+        ];
+        (message, handles)
+    }
+
+    /// Other workers' arenas that the dead one had begun to change and not made whole again.
+    pub fn torn_by(&self, dead: u32) -> Vec<u32> {
+        let others = (0..self.layout.storage_workers).filter(|index| *index != dead);
+        let is_torn = |index: &u32| {
+            let lease = &self.worker(*index).lease;
+            lease.holder() == Some(dead) && lease.is_torn_by_dead(|worker| worker != dead)
+        };
+        others.filter(is_torn).collect()
+    }
+
+    /// In the leases of these workers' arenas, the dead one holds and wants nothing any more.
+    pub fn forget(&self, dead: u32, leases: &[u32]) {
+        for index in leases {
+            self.worker(*index).lease.forget(dead);
+        }
+    }
+
+    /// Whether the arena of a dead worker is not whole: its journal says that it was inside a write,
+    /// or a visitor was that is not alive either.
+    pub fn died_inside_write(&self, index: u32, is_alive: impl Fn(u32) -> bool) -> bool {
+        if self.worker(index).lease.is_torn_by_dead(is_alive) {
+            return true;
+        }
         // A fresh mapping reads what is there; an open one has copies of its own.
         let fd = self.parts[index as usize].journal.fd().try_clone_to_owned();
         let journal = fd

@@ -15,7 +15,7 @@
 
 use super::boot::Parts;
 use super::child_tasks::{self, Parcel};
-use super::core::{Action, Core, Event, Millis};
+use super::core::{Action, Core, Death, Event, Millis, Process};
 use super::segments::Handle;
 use super::sharing::{self, Sharing};
 use super::status::{self, Facts, Rates};
@@ -158,17 +158,31 @@ impl Shell {
         while let Some(mut event) = self.queue.pop_front() {
             if let Event::Died { process, death, .. } = &mut event {
                 self.mailboxes[*process] = None;
-                let place = &self.core.processes()[*process].place;
-                if place.role == Role::StorageWorker {
-                    death.arena_untrusted =
-                        self.parts.segments.died_inside_write(place.first_party);
-                }
+                self.look_at_arenas(*process, death);
             }
             let now = self.now();
             for action in self.core.handle(now, event) {
                 self.act(action);
             }
         }
+    }
+
+    /// What a dead worker leaves behind in its own arena and in those of others.
+    fn look_at_arenas(&self, process: usize, death: &mut Death) {
+        let processes = self.core.processes();
+        let place = &processes[process].place;
+        if place.role != Role::StorageWorker {
+            return;
+        }
+        let own = place.first_party;
+        let is_alive = |worker| {
+            let is_it = |process: &&Process| process.place.is_worker(worker);
+            let found = processes.iter().find(is_it);
+            worker != own && found.is_some_and(Process::is_alive)
+        };
+        let segments = &self.parts.segments;
+        death.arena_untrusted = segments.died_inside_write(own, is_alive);
+        death.torn = segments.torn_by(own);
     }
 
     fn signal(&mut self, name: &str, is_interrupt: bool) {
@@ -238,7 +252,11 @@ impl Shell {
                 if let Err(error) = self.parts.segments.renew_arena(index) {
                     tracing::error!("{error}");
                 }
+                for other in self.workers_but(process) {
+                    self.introduce_neighbour(other, index);
+                }
             }
+            Action::Forget { dead, leases } => self.parts.segments.forget(dead, &leases),
             Action::Page {
                 process,
                 state,
@@ -309,7 +327,7 @@ impl Shell {
             }
             Err(error) => {
                 let text = format!("cannot be started: {error}");
-                let death = super::core::Death {
+                let death = Death {
                     text,
                     ..Default::default()
                 };
@@ -359,6 +377,26 @@ impl Shell {
             self.send_broker_link(process, link);
         }
         self.introduce_others(process);
+        if place.role == Role::StorageWorker {
+            for other in self.workers_but(process) {
+                let index = self.core.processes()[other].place.first_party;
+                self.introduce_neighbour(process, index);
+            }
+        }
+    }
+
+    /// Positions of all storage workers but one.
+    fn workers_but(&self, process: usize) -> Vec<usize> {
+        let processes = self.core.processes().iter().enumerate();
+        let workers = processes.filter(|(_, other)| other.place.role == Role::StorageWorker);
+        let positions = workers.map(|(position, _)| position);
+        positions.filter(|position| *position != process).collect()
+    }
+
+    /// Arena and journal of a worker, for another one.
+    fn introduce_neighbour(&mut self, process: usize, worker: u32) {
+        let (message, handles) = self.parts.segments.neighbour(worker);
+        self.send(process, message, handles);
     }
 
     /// The pages of all parties that are not the process' own.

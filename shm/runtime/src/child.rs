@@ -105,6 +105,17 @@ pub enum ChildEvent {
         /// The page.
         page: OwnedFd,
     },
+    /// What another storage worker works in.
+    Neighbour {
+        /// The other worker.
+        worker: u32,
+        /// Which memory the arena is.
+        arena_generation: u64,
+        /// Memory of its arena.
+        arena: OwnedFd,
+        /// Its journal, where the lease of the arena is.
+        journal: OwnedFd,
+    },
     /// A peer changed its state.
     PeerState {
         /// The peer.
@@ -386,6 +397,18 @@ impl ControlReceiver {
                 ChildEvent::Peer {
                     party,
                     page: fds.remove(0),
+                }
+            }
+            ToChild::Neighbour {
+                worker,
+                arena_generation,
+            } => {
+                expect_count(&fds, 2)?;
+                ChildEvent::Neighbour {
+                    worker,
+                    arena_generation,
+                    arena: fds.remove(0),
+                    journal: fds.remove(0),
                 }
             }
             ToChild::PeerState {

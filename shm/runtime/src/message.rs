@@ -78,6 +78,15 @@ pub enum ToChild {
         /// Whose page.
         party: PartyId,
     },
+    /// Arena and journal of another storage worker, for commands over the keys of several. Every
+    /// storage worker gets those of all others right after its start, and a worker's again whenever
+    /// its arena is made anew. Descriptors: arena memory, journal.
+    Neighbour {
+        /// The other worker.
+        worker: u32,
+        /// Which memory it is: the lease of the arena says whether it still is.
+        arena_generation: u64,
+    },
     /// A peer has changed its state. Links stay attached.
     PeerState {
         /// The peer.

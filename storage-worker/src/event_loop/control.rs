@@ -10,6 +10,7 @@ use proto::registry::Registry;
 use proto::settings::Settings;
 use runtime::{AttachLink, ChildEvent, ControlReceiver, PartyId, Role};
 use shm::{Bell, Party};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -24,6 +25,17 @@ pub(crate) enum Mail {
     Detach(u32),
     /// The page of a storage worker, perhaps our own.
     Worker(u32, Party),
+    /// What another worker works in.
+    Neighbour {
+        /// The other worker.
+        index: u32,
+        /// Which memory the arena is.
+        generation: u64,
+        /// Memory of its arena.
+        arena: OwnedFd,
+        /// Its journal.
+        journal: OwnedFd,
+    },
     /// New settings, the version of the registry that brought them, and the registry.
     Settings(u64, Arc<Settings>, Arc<Registry>),
     /// Finish and exit.
@@ -124,6 +136,17 @@ impl Postman {
                     None
                 }
             },
+            ChildEvent::Neighbour {
+                worker,
+                arena_generation,
+                arena,
+                journal,
+            } => Some(Mail::Neighbour {
+                index: worker,
+                generation: arena_generation,
+                arena,
+                journal,
+            }),
             ChildEvent::Registry {
                 version,
                 registry,

@@ -64,6 +64,7 @@ use proto::time::UnixMillis;
 use runtime::{ControlSender, FromChild};
 use shm::{Party, PartyState};
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 /// How long a successor waits for gateway threads to tell who waited. They answer within a fraction
@@ -91,6 +92,8 @@ pub(crate) struct EventLoop {
     sender: ControlSender,
     /// Pages of the other workers, for the memory limit.
     others: BTreeMap<u32, Party>,
+    /// Arena generation, arena and journal of the other workers.
+    neighbours: BTreeMap<u32, (u64, OwnedFd, OwnedFd)>,
     own_index: u32,
     /// Which process of its line this is: the number under which it asks gateways to resume.
     epoch: u32,
@@ -216,6 +219,14 @@ impl EventLoop {
                     if index != self.own_index {
                         self.others.insert(index, party);
                     }
+                }
+                Mail::Neighbour {
+                    index,
+                    generation,
+                    arena,
+                    journal,
+                } => {
+                    self.neighbours.insert(index, (generation, arena, journal));
                 }
                 Mail::Settings(version, settings, registry) => {
                     self.apply(&settings);

@@ -203,6 +203,7 @@ pub(crate) fn start(mut child: Child) -> Result<EventLoop, StartError> {
         control,
         sender: child.sender(),
         others: std::collections::BTreeMap::new(),
+        neighbours: std::collections::BTreeMap::new(),
         own_index: plan.index,
         epoch: plan.generation as u32,
         resuming,

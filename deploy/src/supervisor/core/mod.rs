@@ -17,10 +17,12 @@
 //!   C3  a CONFIG SET is answered exactly once: when every live process has reported its version,
 //!       or dropped when its asker has died.
 //!   C4  actions are carried out in order, completely, before the next event.
+//!   C5  a lease whose holder died inside a change is freed after the arena is made anew, never before.
 //!
 //! Not here: processes, sockets and segments (`shell`), who is to be started (`layout`).
 
 mod code;
+mod leases;
 mod process;
 mod requests;
 mod restart;
@@ -246,27 +248,13 @@ impl Core {
         place.count_death(now, death);
         // Not alive from here on; what follows decides when the next one starts.
         place.phase = Phase::Waiting { until: now };
-        let (generation, arena_lost) = (place.generation, death.arena_untrusted);
-        let name = place.name();
-        let had_data = place.place.role == Role::StorageWorker && place.ready_once;
+        let (generation, name) = (place.generation, place.name());
         place.pid = 0;
         place.stopped_since = None;
-        if arena_lost || place.wants_fresh_arena {
-            place.wants_fresh_arena = false;
-            place.arena = ArenaState::Fresh;
-            place.lost_data |= had_data;
-            self.actions.push(Action::FreshArena { process });
-            if had_data {
-                self.log(
-                    tracing::Level::ERROR,
-                    format!(
-                        "{name} died inside a write ({}): ALL KEYS OF THIS WORKER ARE LOST, its \
-                         successor starts empty",
-                        death.text
-                    ),
-                );
-            }
+        if death.arena_untrusted || place.wants_fresh_arena {
+            self.renew_arena(process, &death.text);
         }
+        self.settle_leases(process, &death.torn);
         let state = PartyState::Down;
         self.actions.push(Action::Page {
             process,
@@ -391,15 +379,19 @@ impl Core {
         }
     }
 
+    /// Position of a storage worker's place.
+    fn position_of(&self, worker: u32) -> Option<usize> {
+        let is_it = |process: &Process| process.place.is_worker(worker);
+        self.processes.iter().position(is_it)
+    }
+
     /// One end of a link says that the other one has written what makes no sense. Both get a new one.
     fn link_broken(&mut self, now: Millis, link: u32, generation: u64) {
         if is_broker_link(link) {
             return self.broker_link_broken(now, link, generation);
         }
         let (thread, index) = parties_of_link(link);
-        let is_its =
-            |place: &Place| place.role == Role::StorageWorker && place.first_party == index;
-        let worker = self.processes.iter().position(|it| is_its(&it.place));
+        let worker = self.position_of(index);
         let last = self.broken.get(&link).copied();
         let is_known = last.is_some_and(|(last, _)| generation <= last);
         let Some(worker) = worker.filter(|_| !is_known) else {

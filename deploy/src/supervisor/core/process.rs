@@ -53,6 +53,9 @@ pub struct Process {
     pub stopped_since: Option<Millis>,
     pub(super) arena: ArenaState,
     pub(super) wants_fresh_arena: bool,
+    /// The worker that died while it changed this one's arena: it holds the lease until the arena is
+    /// made anew.
+    pub(super) torn_by: Option<u32>,
     /// The next one to be ready starts without data that was there.
     pub(super) lost_data: bool,
     pub(super) ready_once: bool,
@@ -77,6 +80,7 @@ impl Process {
             stopped_since: None,
             arena: ArenaState::Fresh,
             wants_fresh_arena: false,
+            torn_by: None,
             lost_data: false,
             ready_once: false,
             asked_to_end: false,

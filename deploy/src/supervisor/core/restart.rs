@@ -24,8 +24,10 @@ pub struct Death {
     pub clean: bool,
     /// SIGKILL: somebody outside (or the supervisor) ended it; the process did nothing wrong.
     pub by_kill: bool,
-    /// Its journal says that it was inside a write.
+    /// Its journal says that it was inside a write, or a dead visitor was.
     pub arena_untrusted: bool,
+    /// Workers whose arenas it was changing as a visitor.
+    pub torn: Vec<u32>,
 }
 
 /// Milliseconds until the next start after this many deaths in a row.

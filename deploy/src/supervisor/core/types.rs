@@ -93,10 +93,17 @@ pub enum Action {
         /// The generation that is of no use any more.
         generation: u64,
     },
-    /// Give a worker an empty arena.
+    /// Give a worker an empty arena, and tell all other workers.
     FreshArena {
         /// Position of the worker's place.
         process: usize,
+    },
+    /// Free what a dead worker holds, and drop what it wants, of the leases of some workers' arenas.
+    Forget {
+        /// Number of the dead worker.
+        dead: u32,
+        /// Numbers of the workers.
+        leases: Vec<u32>,
     },
     /// Write state, generation and process number into the pages of a process.
     Page {

@@ -1,5 +1,7 @@
 //! The supervisor's decisions, as stories.
 
+mod leases;
+
 use super::*;
 use runtime::message::{FromChild, Request, ShutdownHow};
 
