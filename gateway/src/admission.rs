@@ -7,6 +7,7 @@
 //!   password    given, if one is asked for?                 NOAUTH
 //!   subscribed  allowed to a RESP2 client that listens?     error
 //!   draining    is the process about to end?                wait
+//!   replicas    a write, and too few of them?               NOREPLICAS
 //!   script      does one hold the worker for too long?      BUSY
 //!   MULTI       allowed in it? memory to queue it?          error
 //!   pause       CLIENT PAUSE?                               wait (Pause)
@@ -46,7 +47,10 @@ impl Core {
         if !spec.arity_fits(call.len()) {
             return self.refuse(call, spec, &CommandError::Arity { name: spec.name });
         }
-        if connection.facts.plain && self.pause.is_none() && !self.is_any_busy {
+        if connection.facts.plain
+            && self.pause.is_none()
+            && !(self.is_any_busy | self.lacks_replicas)
+        {
             connection.last_command = spec.name;
             let flow = self.dispatch(call, spec);
             self.tally.commands += u64::from(flow != Flow::Retry);
@@ -71,6 +75,10 @@ impl Core {
             return self.refuse(call, spec, &CommandError::Subscribed { name: spec.name });
         }
         let in_multi = connection.facts.in_multi;
+        if self.lacks_replicas && (spec.flags.has(flag::WRITE) || self.will_write(call.index, spec))
+        {
+            return self.refuse(call, spec, &CommandError::NoReplicas);
+        }
         if let Some(error) = self.busy_refusal(call, spec) {
             return self.refuse(call, spec, &error);
         }
@@ -128,7 +136,7 @@ impl Core {
 
     /// Whether CLIENT PAUSE holds this command back.
     fn is_paused(&self, index: u32, spec: &Spec) -> bool {
-        let writes = || spec.may_write() || self.will_write(index, spec);
+        let writes = || spec.may_replicate() || self.will_write(index, spec);
         self.pause
             .is_some_and(|pause| !pause.writes_only || writes())
     }

@@ -111,6 +111,8 @@ pub(crate) struct Core {
     pub(crate) seen_scripts: SeenScripts,
     /// A script of some worker runs for too long.
     pub(crate) is_any_busy: bool,
+    /// Settings ask for replicas behind every write, and there are none.
+    pub(crate) lacks_replicas: bool,
     /// What is to be said about commands that several workers execute as one.
     pub(crate) controls: Controls,
     /// The request that the router could not put into one frame.
@@ -131,6 +133,7 @@ pub(crate) struct Core {
 
 impl Core {
     pub(crate) fn new(thread: usize, live: Arc<Live>, shared: Arc<Shared>, tally: Tally) -> Self {
+        let lacks_replicas = live.lacks_replicas;
         let mut core = Self {
             thread,
             connections: Vec::new(),
@@ -156,6 +159,7 @@ impl Core {
             tellings: Vec::new(),
             seen_scripts: SeenScripts::default(),
             is_any_busy: false,
+            lacks_replicas,
             controls: Controls::default(),
             large: None,
             parser: RequestParser::new(),

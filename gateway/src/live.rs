@@ -36,6 +36,8 @@ pub(crate) struct Live {
     pub(crate) protected_mode: bool,
     /// `requirepass`.
     pub(crate) password: Option<Box<[u8]>>,
+    /// `min-replicas-to-write` asks for some, and there is no replication.
+    pub(crate) lacks_replicas: bool,
     pub(crate) debug: Protected,
     /// All of them, for CONFIG GET and INFO.
     pub(crate) settings: Arc<Settings>,
@@ -65,6 +67,7 @@ impl Live {
             databases: u16::try_from(settings.databases()).unwrap_or(u16::MAX),
             protected_mode: settings.protected_mode(),
             password: (!password.is_empty()).then(|| to_bytes(password).into()),
+            lacks_replicas: settings.asks_for_replicas(),
             debug: settings.enable_debug_command(),
             settings,
         }

@@ -387,6 +387,7 @@ impl Core {
     fn take_settings(&mut self, live: Arc<Live>) {
         // As in Redis, a password that is set later does not log anybody out.
         let open = live.password.is_none();
+        self.lacks_replicas = live.lacks_replicas;
         self.live = live;
         self.choose_timing();
         if open {

@@ -35,6 +35,8 @@ pub struct EngineSettings {
     pub list_plain_from: u32,
     /// How large hashes, sets, sorted sets, nodes of streams and HyperLogLogs may be in their packed form.
     pub limits: Limits,
+    /// `min-replicas-to-write` asks for some, and there is no replication.
+    pub lacks_replicas: bool,
     /// `DEBUG SET-ACTIVE-EXPIRE`: whether expired keys are removed in the background.
     pub active_expire: bool,
 }
@@ -117,6 +119,7 @@ impl EngineSettings {
         // More nodes than that no list can have.
         self.list_compress_depth = u32::try_from(settings.list_compress_depth()).unwrap_or(0);
         self.limits = Limits::new(settings);
+        self.lacks_replicas = settings.asks_for_replicas();
     }
 
     /// The settings of a system that starts.
@@ -135,6 +138,7 @@ impl EngineSettings {
             list_compress_depth: 0,
             list_plain_from: 0,
             limits: Limits::default(),
+            lacks_replicas: false,
             active_expire: true,
         };
         engine.update(settings);

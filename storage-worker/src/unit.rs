@@ -80,14 +80,25 @@ pub struct Manner {
 #[derive(Debug, Default)]
 pub struct NestedCalls {
     calls: Vec<(StorageCommand, Option<ErrorCounter>, u32)>,
-    /// Errors of commands that were refused.
-    pub refused: Vec<ErrorCounter>,
-    /// The unit itself ended with an error, which has been counted or not.
-    pub failure: Option<(ErrorCounter, bool)>,
+    /// Errors of commands that were refused, and which those are if they are any.
+    pub refused: Vec<(Option<StorageCommand>, ErrorCounter)>,
+    /// The unit itself ended with an error.
+    pub failure: Option<Failure>,
     /// It may have changed data.
     pub has_written: bool,
     /// What has written, if somebody wants to know: who watches keys.
     pub writes: Option<Vec<NestedWrite>>,
+}
+
+/// How a unit failed.
+#[derive(Debug)]
+pub enum Failure {
+    /// With an error that has been counted.
+    Counted,
+    /// With one of ours.
+    Known(ErrorCounter),
+    /// With one whose first word the script has made up.
+    Own(Box<[u8]>),
 }
 
 /// A command inside of a unit that has written.

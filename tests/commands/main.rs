@@ -71,8 +71,8 @@ mod streams {
 
 mod scripts {
     harness::transcripts!("tests/commands/scripts":
-        bit, cjson, cmsgpack, conversions, errors, eval, functions, library, sandbox, script, shebang, struct_,
-        together);
+        bit, cjson, cmsgpack, conversions, counted, errors, eval, functions, library, sandbox, script, shebang,
+        struct_, together);
 }
 
 mod waiting {
@@ -89,5 +89,5 @@ mod connection {
 
 mod server {
     harness::transcripts!("tests/commands/server":
-        changes, command, config, debug, info, server, slowlog);
+        changes, cluster, command, config, debug, info, replicas, server, slowlog);
 }

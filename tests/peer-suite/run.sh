@@ -25,8 +25,8 @@ root=$(cd "$here/../.." && pwd)
 version=7.0.15
 release=bookworm
 all_units=(
-  unit/{bitfield,bitops,dump,expire,functions,geo,hyperloglog,info-command,keyspace,lazyfree,other,protocol,quit}
-  unit/{scan,scripting,sort}
+  unit/{bitfield,bitops,dump,expire,functions,geo,hyperloglog,info-command,keyspace,lazyfree,multi,other,pause}
+  unit/{protocol,quit,scan,scripting,sort}
   unit/type/{hash,incr,list,list-3,set,stream,stream-cgroups,string,zset} unit/violations
 )
 # A unit that takes longer than this, or says nothing for a minute, is ended.

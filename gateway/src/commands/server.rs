@@ -23,6 +23,11 @@ pub(super) fn info(core: &mut Core, call: &Call<'_>) -> Flow {
     core.reply(call.index, |reply| reply.verbatim("txt", text.as_bytes()))
 }
 
+/// CLUSTER and what is about nodes: there is one host.
+pub(super) fn cluster_disabled(core: &mut Core, call: &Call<'_>) -> Flow {
+    core.error(call.index, &CommandError::ClusterDisabled)
+}
+
 /// CLUSTER KEYSLOT key
 pub(super) fn cluster_keyslot(core: &mut Core, call: &Call<'_>) -> Flow {
     let slot = proto::slot::slot_of(call.arg(2));
@@ -137,6 +142,10 @@ pub(super) fn wait(core: &mut Core, call: &Call<'_>) -> Flow {
         }
         Some(timeout) => timeout.unsigned_abs(),
     };
+    let now = core.now.unix_micros / 1000;
+    if timeout > i64::MAX.unsigned_abs() - now {
+        return core.error(call.index, &CommandError::TimeoutOutOfRange);
+    }
     if let Some(wait) = core.wait_for_earlier(call.index) {
         return wait;
     }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
 use proto::catalogue::{GatewayCommand, StorageCommand, flag};
+use proto::counters::worker_page::OWN_WORDS;
 use proto::counters::{
     BrokerCounter as B, CallCounter, DatabaseCounter, ErrorCounter, GatewayCounter as G,
     WorkerCounter as W, gateway_page, worker_page,
@@ -208,8 +209,10 @@ impl Report {
                 let place = worker_page::call(command, counter);
                 self.sum(Role::StorageWorker, |page| page.since_reset(place))
             };
-            let rejected = gateway_page::storage_rejected(command);
-            let rejected = self.sum(Role::Gateway, |page| page.since_reset(rejected));
+            let place = gateway_page::storage_rejected(command);
+            let refused = worker_page::call_rejected(command);
+            let rejected = self.sum(Role::Gateway, |page| page.since_reset(place))
+                + self.sum(Role::StorageWorker, |page| page.since_reset(refused));
             let (calls, usec) = (of(CallCounter::Calls), of(CallCounter::Micros));
             write(
                 out,
@@ -232,6 +235,23 @@ impl Report {
                 *counts.entry(error.code().to_owned()).or_default() += count;
             }
         }
+        self.shared.with_pages(|pages| {
+            let workers = pages
+                .iter()
+                .filter(|page| page.id.role == Role::StorageWorker);
+            for (page, number) in workers.flat_map(|page| (0..OWN_WORDS).map(move |at| (page, at)))
+            {
+                let count = page.since_reset(worker_page::word_count(number));
+                if count > 0 {
+                    let parts = worker_page::word_text(number).map(|place| page.level(place));
+                    let word: Vec<u8> = parts.flat_map(u64::to_le_bytes).collect();
+                    let word = String::from_utf8_lossy(&word);
+                    *counts
+                        .entry(word.trim_end_matches('\0').to_owned())
+                        .or_default() += count;
+                }
+            }
+        });
         counts
     }
 

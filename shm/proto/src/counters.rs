@@ -137,6 +137,10 @@ counters! {
         Unblocked,
         /// EXECABORT.
         ExecAborted,
+        /// NOSCRIPT.
+        NoScript,
+        /// NOREPLICAS.
+        NoReplicas,
     }
 }
 
@@ -154,6 +158,8 @@ impl ErrorCounter {
             Self::InvalidObject => "INVALIDOBJ",
             Self::Unblocked => "UNBLOCKED",
             Self::ExecAborted => "EXECABORT",
+            Self::NoScript => "NOSCRIPT",
+            Self::NoReplicas => "NOREPLICAS",
         }
     }
 
@@ -275,9 +281,9 @@ counters! {
 }
 
 counters! {
-    /// Per command of another process: what a gateway thread counts about it.
+    /// Per command: what a process counts that does not let it run.
     RejectCounter {
-        /// Refused before it was sent (arity, permission, memory).
+        /// Refused by a gateway before it was sent (arity, permission, memory), or inside of a script.
         Rejected,
     }
 }
@@ -285,11 +291,21 @@ counters! {
 /// Layout of a storage worker's page.
 pub mod worker_page {
     use super::{
-        CallCounter, DatabaseCounter, ErrorCounter, StorageCommand, WorkerCounter, latency,
+        CallCounter, DatabaseCounter, ErrorCounter, RejectCounter, StorageCommand, WorkerCounter,
+        latency,
     };
 
-    const CALLS: usize = WorkerCounter::COUNT + ErrorCounter::COUNT;
-    const LATENCIES: usize = CALLS + StorageCommand::COUNT * CallCounter::COUNT;
+    /// Kinds of errors that scripts make up and that are counted under their own first word.
+    pub const OWN_WORDS: usize = 32;
+    /// Such a word is shorter than that.
+    pub const WORD_BYTES: usize = 32;
+    /// Places of a word's text, eight bytes in each.
+    const WORD_PLACES: usize = WORD_BYTES / 8;
+
+    const WORDS: usize = WorkerCounter::COUNT + ErrorCounter::COUNT;
+    const CALLS: usize = WORDS + OWN_WORDS * (WORD_PLACES + 1);
+    const PER_COMMAND: usize = CallCounter::COUNT + RejectCounter::COUNT;
+    const LATENCIES: usize = CALLS + StorageCommand::COUNT * PER_COMMAND;
     const DATABASES: usize = LATENCIES + StorageCommand::COUNT * latency::BUCKETS;
 
     /// Place of the count of one kind of errors.
@@ -299,11 +315,28 @@ pub mod worker_page {
         WorkerCounter::COUNT + error as usize
     }
 
+    /// Place of the count of errors under the word with this number.
+    #[must_use]
+    pub const fn word_count(number: usize) -> usize {
+        WORDS + number * (WORD_PLACES + 1)
+    }
+
+    /// Places of the text of that word, which is filled up with zeros. It is written before the first count.
+    pub fn word_text(number: usize) -> impl Iterator<Item = usize> {
+        (1..=WORD_PLACES).map(move |part| word_count(number) + part)
+    }
+
     /// Place of a command's counter.
     #[inline]
     #[must_use]
     pub const fn call(command: StorageCommand, counter: CallCounter) -> usize {
-        CALLS + command as usize * CallCounter::COUNT + counter as usize
+        CALLS + command as usize * PER_COMMAND + counter as usize
+    }
+
+    /// Place of the count of calls of a command that scripts were refused.
+    #[must_use]
+    pub const fn call_rejected(command: StorageCommand) -> usize {
+        call(command, CallCounter::Calls) + CallCounter::COUNT
     }
 
     /// Place of a bucket of a command's latencies.
@@ -399,10 +432,15 @@ mod tests {
         for error in ErrorCounter::ALL {
             assert!(places.insert(worker_page::error(*error)));
         }
+        for word in 0..worker_page::OWN_WORDS {
+            assert!(places.insert(worker_page::word_count(word)));
+            assert!(worker_page::word_text(word).all(|place| places.insert(place)));
+        }
         for command in StorageCommand::ALL {
             for counter in CallCounter::ALL {
                 assert!(places.insert(worker_page::call(command, *counter)));
             }
+            assert!(places.insert(worker_page::call_rejected(command)));
             for bucket in 0..latency::BUCKETS {
                 assert!(places.insert(worker_page::latency(command, bucket)));
             }

@@ -49,7 +49,7 @@ macro_rules! fixed_errors {
             HelloOption(Box<[u8]>),
             /// `ZUNION 0 k`; `name` in lower case.
             NoInputKey { name: &'static str },
-            /// `GEOSEARCH` without one of `words`, which say the same thing; `name` in lower case.
+            /// `GEOSEARCH` without one of `words`, which say the same thing; `name` as most clients write it.
             ExactlyOne { words: &'static str, name: &'static str },
             /// Part of the system that answers for the command is gone; `what` names it.
             Unavailable { what: &'static str },
@@ -279,6 +279,8 @@ fixed_errors! {
     InvalidArguments = "ERR Invalid number of arguments specified for command";
     InvalidKeyArguments = "ERR Invalid arguments specified for command";
     OutOfMemory = "OOM command not allowed when used memory > 'maxmemory'.";
+    NoReplicas = "NOREPLICAS Not enough good replicas to write.";
+    ClusterDisabled = "ERR This instance has cluster support disabled";
     DebugNotAllowed = "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.";
     ShutdownNotRunning = "ERR No shutdown in progress.";
     NoConfigFile = "ERR The server is running without a config file";

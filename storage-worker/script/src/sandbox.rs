@@ -87,6 +87,8 @@ const LIBRARIES: [&str; 10] = [
 const GUARDED: [&str; 2] = ["rawset", "setmetatable"];
 /// The same in the library `table`.
 const GUARDED_OF_TABLE: [&str; 1] = ["insert"];
+/// Those that look at what stands behind one.
+const SEEING_OF_TABLE: [&str; 1] = ["foreach"];
 
 /// Builds everything in a new state.
 pub(crate) unsafe extern "C-unwind" fn build(l: *mut lua_State) -> c_int {
@@ -151,11 +153,14 @@ unsafe fn keep_clock_only(l: *mut lua_State) {
 /// Replaces the functions that know the mark, or know more than they should.
 unsafe fn guard(l: *mut lua_State) {
     for name in GUARDED {
-        guard_one(l, 1, name);
+        guard_one(l, 1, name, guarded);
     }
     raw_field(l, 1, b"table");
     for name in GUARDED_OF_TABLE {
-        guard_one(l, 2, name);
+        guard_one(l, 2, name, guarded);
+    }
+    for name in SEEING_OF_TABLE {
+        guard_one(l, 2, name, seeing);
     }
     pop(l, 1);
     let own: [(&str, Function); 7] = [
@@ -175,13 +180,13 @@ unsafe fn guard(l: *mut lua_State) {
     pop(l, 1);
 }
 
-unsafe fn guard_one(l: *mut lua_State, table: c_int, name: &str) {
+unsafe fn guard_one(l: *mut lua_State, table: c_int, name: &str, by: Function) {
     raw_field(l, table, name.as_bytes());
     let Some(original) = ffi::lua_tocfunction(l, -1) else {
         return pop(l, 1);
     };
     ffi::lua_pushlightuserdata(l, original as *mut c_void);
-    ffi::lua_pushcclosure(l, guarded, 1);
+    ffi::lua_pushcclosure(l, by, 1);
     raw_set_field(l, table, name.as_bytes());
     pop(l, 1);
 }
@@ -312,6 +317,17 @@ unsafe extern "C-unwind" fn guarded(l: *mut lua_State) -> c_int {
     if lua::is_table(l, 1) && push_real(l, 1) {
         raise(l, READ_ONLY);
     }
+    call_original(l)
+}
+
+unsafe extern "C-unwind" fn seeing(l: *mut lua_State) -> c_int {
+    if lua::is_table(l, 1) && push_real(l, 1) {
+        ffi::lua_replace(l, 1);
+    }
+    call_original(l)
+}
+
+unsafe fn call_original(l: *mut lua_State) -> c_int {
     let original = ffi::lua_touserdata(l, ffi::lua_upvalueindex(1));
     // SAFETY: `guard_one` put the address of a function there.
     let original: Function = std::mem::transmute::<*mut c_void, Function>(original);

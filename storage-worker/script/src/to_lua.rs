@@ -89,7 +89,8 @@ unsafe fn push_array(l: *mut lua_State, count: usize, mut rest: &[u8]) -> Option
 
 unsafe fn push_map(l: *mut lua_State, count: usize, mut rest: &[u8]) -> Option<&[u8]> {
     ffi::lua_createtable(l, 0, 1);
-    ffi::lua_createtable(l, 0, c_int::try_from(count).ok()?);
+    // It grows as it is filled, as in Redis, which shows in the order of `pairs`.
+    ffi::lua_createtable(l, 0, 0);
     for _ in 0..count {
         rest = push_next(l, rest)?;
         rest = push_next(l, rest)?;
@@ -101,7 +102,8 @@ unsafe fn push_map(l: *mut lua_State, count: usize, mut rest: &[u8]) -> Option<&
 
 unsafe fn push_set(l: *mut lua_State, count: usize, mut rest: &[u8]) -> Option<&[u8]> {
     ffi::lua_createtable(l, 0, 1);
-    ffi::lua_createtable(l, 0, c_int::try_from(count).ok()?);
+    // It grows as it is filled, as in Redis, which shows in the order of `pairs`.
+    ffi::lua_createtable(l, 0, 0);
     for _ in 0..count {
         rest = push_next(l, rest)?;
         ffi::lua_pushboolean(l, 1);

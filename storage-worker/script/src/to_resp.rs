@@ -46,7 +46,11 @@ unsafe fn convert_level(l: *mut lua_State, reply: &mut ReplyWriter<'_>, level: u
 unsafe fn convert_table(l: *mut lua_State, reply: &mut ReplyWriter<'_>, level: usize) {
     if raw_field(l, -1, b"err") == ffi::LUA_TSTRING {
         reply.error_bytes(bytes(l, -1));
-        return pop(l, 1);
+        pop(l, 1);
+        if level == 0 {
+            state(l).is_result_counted = is_counted(l);
+        }
+        return;
     }
     pop(l, 1);
     if raw_field(l, -1, b"ok") == ffi::LUA_TSTRING {
@@ -113,6 +117,14 @@ unsafe fn convert_table(l: *mut lua_State, reply: &mut ReplyWriter<'_>, level: u
     }
     pop(l, 1);
     convert_array(l, reply, level);
+}
+
+/// Whether the error on top says of itself that it has been counted: one that a command has answered with.
+pub(crate) unsafe fn is_counted(l: *mut lua_State) -> bool {
+    raw_field(l, -1, b"ignore_error_stats_update");
+    let is_counted = ffi::lua_toboolean(l, -1) != 0;
+    pop(l, 1);
+    is_counted
 }
 
 unsafe fn convert_array(l: *mut lua_State, reply: &mut ReplyWriter<'_>, level: usize) {

@@ -47,6 +47,8 @@ pub(crate) struct State {
     host: Option<NonNull<dyn Host>>,
     /// `redis.setresp(3)`.
     pub(crate) is_resp3: bool,
+    /// The result is an error that has been counted.
+    pub(crate) is_result_counted: bool,
     /// Arguments of the nested command.
     pub(crate) words: Vec<u8>,
     pub(crate) spans: Vec<(u32, u32)>,
@@ -148,6 +150,7 @@ impl Vm {
             kind,
             host: None,
             is_resp3: false,
+            is_result_counted: false,
             words: Vec::new(),
             spans: Vec::new(),
             reply: Vec::new(),
@@ -247,6 +250,7 @@ impl Vm {
         reply: &mut ReplyWriter<'_>,
     ) -> Outcome {
         self.state().is_resp3 = false;
+        self.state().is_result_counted = false;
         self.be_lazy();
         let start = reply.len();
         let mut job = Run {
@@ -256,7 +260,11 @@ impl Vm {
         };
         let job = (&raw mut job).cast::<c_void>();
         if self.protected(host, run, job) {
-            return Outcome::Done;
+            return if self.state().is_result_counted {
+                Outcome::FailedAndCounted
+            } else {
+                Outcome::Done
+            };
         }
         reply.truncate(start);
         let mut line = Vec::new();
@@ -365,8 +373,7 @@ unsafe fn read_error(l: *mut lua_State, name: &[u8], line: &mut Vec<u8>) -> bool
         line.extend_from_slice(b".");
     }
     pop(l, 2);
-    raw_field(l, -1, b"ignore_error_stats_update");
-    let is_counted = ffi::lua_toboolean(l, -1) != 0;
+    let is_counted = to_resp::is_counted(l);
     ffi::lua_settop(l, 0);
     is_counted
 }

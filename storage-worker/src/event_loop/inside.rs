@@ -11,6 +11,7 @@ use super::core::Core;
 use super::watching::View;
 use crate::blocking::TimeoutReply;
 use crate::engine::{Engine, Executed};
+use crate::unit::Failure;
 use proto::catalogue::StorageCommand;
 use proto::frame::{RequestHeader, flags};
 use proto::resp::reply::ReplyWriter;
@@ -76,14 +77,16 @@ impl Core {
         for (command, error, count) in nested.take() {
             self.tally.count_inner(command, error, count);
         }
-        for error in nested.refused.drain(..) {
-            self.tally.count_error(error);
+        for (command, error) in nested.refused.drain(..) {
+            self.tally.count_refused(command, error);
         }
-        if let Some((error, is_counted)) = nested.failure.take() {
-            if is_counted {
+        match nested.failure.take() {
+            None => {}
+            Some(Failure::Known(error)) => executed.error = Some(error),
+            Some(Failure::Counted) => self.tally.count_failure(command),
+            Some(Failure::Own(word)) => {
                 self.tally.count_failure(command);
-            } else {
-                executed.error = Some(error);
+                self.tally.count_word(word);
             }
         }
         let writes = nested.writes.take();

@@ -24,6 +24,10 @@ pub(crate) struct Tally {
     failed: [u32; StorageCommand::COUNT],
     errors: [u32; ErrorCounter::COUNT],
     any_errors: bool,
+    /// Errors under words of scripts, one each.
+    words: Vec<Box<[u8]>>,
+    /// Commands that scripts were refused.
+    refused: Vec<StorageCommand>,
     /// The kinds that occurred.
     seen: Vec<StorageCommand>,
     total: u32,
@@ -39,6 +43,8 @@ impl Tally {
             failed: [0; StorageCommand::COUNT],
             errors: [0; ErrorCounter::COUNT],
             any_errors: false,
+            words: Vec::new(),
+            refused: Vec::new(),
             seen: Vec::with_capacity(StorageCommand::COUNT),
             total: 0,
             rest_ns: [0; StorageCommand::COUNT],
@@ -64,6 +70,18 @@ impl Tally {
     /// Counts an error of no command.
     pub(crate) fn count_error(&mut self, error: ErrorCounter) {
         self.errors[error as usize] += 1;
+        self.any_errors = true;
+    }
+
+    /// Counts a call that a script was refused.
+    pub(crate) fn count_refused(&mut self, command: Option<StorageCommand>, error: ErrorCounter) {
+        self.refused.extend(command);
+        self.count_error(error);
+    }
+
+    /// Counts an error under the word of a script.
+    pub(crate) fn count_word(&mut self, word: Box<[u8]>) {
+        self.words.push(word);
         self.any_errors = true;
     }
 
@@ -126,6 +144,12 @@ impl Tally {
                 let count = std::mem::take(&mut self.errors[*error as usize]);
                 page.add(worker_page::error(*error), u64::from(count));
             }
+            for word in self.words.drain(..) {
+                page.add(place_of_word(page, &word), 1);
+            }
+            for command in self.refused.drain(..) {
+                page.add(worker_page::call_rejected(command), 1);
+            }
         }
         let commands = u64::from(self.total) + inner;
         page.add(WorkerCounter::Commands.place(), commands);
@@ -133,4 +157,34 @@ impl Tally {
         page.add(WorkerCounter::CommandMicros.place(), elapsed_ns / 1000);
         self.total = 0;
     }
+}
+
+/// Where errors under a word are counted: a place of its own while there is one.
+#[cold]
+fn place_of_word(page: Counters<'_>, word: &[u8]) -> usize {
+    let mut text = [0; worker_page::WORD_BYTES];
+    let len = word.len().min(text.len());
+    text[..len].copy_from_slice(&word[..len]);
+    let parts = || {
+        let parts = text.chunks_exact(8);
+        parts.map(|part| {
+            part.iter()
+                .rev()
+                .fold(0, |all, &byte| all << 8 | u64::from(byte))
+        })
+    };
+    for number in 0..worker_page::OWN_WORDS {
+        let count = worker_page::word_count(number);
+        if page.get(count) == 0 {
+            for (place, part) in worker_page::word_text(number).zip(parts()) {
+                page.set(place, part);
+            }
+            return count;
+        }
+        let mut places = worker_page::word_text(number).zip(parts());
+        if places.all(|(place, part)| page.get(place) == part) {
+            return count;
+        }
+    }
+    worker_page::error(ErrorCounter::Err)
 }

@@ -195,6 +195,25 @@ pub(super) const AUTH: &[Argument] = &[
     string("password"),
 ];
 
+pub(super) const CLUSTER_MEET: &[Argument] = &[
+    string("ip"),
+    int("port"),
+    int("cluster-bus-port").since("4.0.0").optional(),
+];
+pub(super) const CLUSTER_RANGES: &[Argument] =
+    &[block("range", &[int("start-slot"), int("end-slot")]).multiple()];
+pub(super) const CLUSTER_SETSLOT: &[Argument] = &[
+    int("slot"),
+    one_of(
+        "subcommand",
+        &[
+            string("importing").display("node-id").token("IMPORTING"),
+            string("migrating").display("node-id").token("MIGRATING"),
+            string("node").display("node-id").token("NODE"),
+            word("STABLE"),
+        ],
+    ),
+];
 pub(super) const CLIENT_KILL: &[Argument] = &[one_of(
     "filter",
     &[

@@ -43,6 +43,8 @@ pub mod flag {
     pub const MOVABLEKEYS: u32 = 1 << 17;
     /// Served while a script runs too long.
     pub const ALLOW_BUSY: u32 = 1 << 18;
+    /// Changes nothing that a client sees, but replicas would be told of it. COMMAND does not list it.
+    pub const MAY_REPLICATE: u32 = 1 << 19;
 
     /// Ours: allowed to a client with RESP2 that has subscribed to something.
     pub const SUBSCRIBED: u32 = 1 << 23;

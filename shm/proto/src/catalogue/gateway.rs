@@ -240,10 +240,122 @@ macro_rules! gateway_commands {
             => introspection::list;
 
         // --- the server
+        /// Gives slots to the node.
+        ClusterAddSlots ("cluster|addslots", -3, ADMIN | STALE | NO_ASYNC_LOADING, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(N) with N the number of slots", &[int("slot").multiple()]))
+            => server::cluster_disabled;
+        /// Gives ranges of slots to the node.
+        ClusterAddSlotsRange ("cluster|addslotsrange", -4, ADMIN | STALE | NO_ASYNC_LOADING, none(), Gateway,
+            docs(Cluster, "7.0.0", "O(N) with N the number of slots in all ranges", CLUSTER_RANGES))
+            => server::cluster_disabled;
+        /// Raises the node's epoch.
+        ClusterBumpEpoch ("cluster|bumpepoch", 2, ADMIN | STALE | NO_ASYNC_LOADING, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(1)", NONE).tips(&["nondeterministic_output"]))
+            => server::cluster_disabled;
+        /// Counts the nodes that report a node as lost.
+        ClusterCountFailureReports ("cluster|count-failure-reports", 3, ADMIN | STALE, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(N) with N the number of reports", &[string("node-id")]).tips(&["nondeterministic_output"]))
+            => server::cluster_disabled;
+        /// Counts the keys of a slot.
+        ClusterCountKeysInSlot ("cluster|countkeysinslot", 3, STALE, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(1)", &[int("slot")]))
+            => server::cluster_disabled;
+        /// Takes slots away from the node.
+        ClusterDelSlots ("cluster|delslots", -3, ADMIN | STALE | NO_ASYNC_LOADING, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(N) with N the number of slots", &[int("slot").multiple()]))
+            => server::cluster_disabled;
+        /// Takes ranges of slots away from the node.
+        ClusterDelSlotsRange ("cluster|delslotsrange", -4, ADMIN | STALE | NO_ASYNC_LOADING, none(), Gateway,
+            docs(Cluster, "7.0.0", "O(N) with N the number of slots in all ranges", CLUSTER_RANGES))
+            => server::cluster_disabled;
+        /// Makes a replica take over from its primary.
+        ClusterFailover ("cluster|failover", -2, ADMIN | STALE | NO_ASYNC_LOADING, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(1)", &[one_of("options", &[word("FORCE"), word("TAKEOVER")]).optional()]))
+            => server::cluster_disabled;
+        /// Takes all slots away from the node.
+        ClusterFlushSlots ("cluster|flushslots", 2, ADMIN | STALE | NO_ASYNC_LOADING, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(1)", NONE))
+            => server::cluster_disabled;
+        /// Removes a node from the table of nodes.
+        ClusterForget ("cluster|forget", 3, ADMIN | STALE | NO_ASYNC_LOADING, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(1)", &[string("node-id")]))
+            => server::cluster_disabled;
+        /// Lists keys of a slot.
+        ClusterGetKeysInSlot ("cluster|getkeysinslot", 4, STALE, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(N) with N the number of keys asked for", &[int("slot"), int("count")]).tips(&["nondeterministic_output"]))
+            => server::cluster_disabled;
+        /// Lists the subcommands.
+        ClusterHelp ("cluster|help", 2, LOADING | STALE, none(), Gateway,
+            docs(Cluster, "5.0.0", "O(1)", NONE))
+            => server::cluster_disabled;
+        /// Describes the state of the node.
+        ClusterInfo ("cluster|info", 2, STALE, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(1)", NONE).tips(&["nondeterministic_output"]))
+            => server::cluster_disabled;
         /// Returns the slot of a key.
         ClusterKeySlot ("cluster|keyslot", 3, STALE, none(), Gateway,
             docs(Cluster, "3.0.0", "O(N) with N the length of the key", &[string("key")]))
             => server::cluster_keyslot;
+        /// Lists the connections to other nodes.
+        ClusterLinks ("cluster|links", 2, STALE, none(), Gateway,
+            docs(Cluster, "7.0.0", "O(N) with N the number of nodes", NONE).tips(&["nondeterministic_output"]))
+            => server::cluster_disabled;
+        /// Gets to know another node.
+        ClusterMeet ("cluster|meet", -4, ADMIN | STALE | NO_ASYNC_LOADING, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(1)", CLUSTER_MEET)
+                .history(&[("4.0.0", "`cluster_bus_port`.")]))
+            => server::cluster_disabled;
+        /// Returns the id of the node.
+        ClusterMyId ("cluster|myid", 2, STALE, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(1)", NONE))
+            => server::cluster_disabled;
+        /// Returns the id of the node's shard.
+        ClusterMyShardId ("cluster|myshardid", 2, STALE, none(), Gateway,
+            docs(Cluster, "7.2.0", "O(1)", NONE).tips(&["nondeterministic_output"]))
+            => server::cluster_disabled;
+        /// Describes all nodes.
+        ClusterNodes ("cluster|nodes", 2, STALE, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(N) with N the number of nodes", NONE).tips(&["nondeterministic_output"]))
+            => server::cluster_disabled;
+        /// Lists the replicas of a node.
+        ClusterReplicas ("cluster|replicas", 3, ADMIN | STALE, none(), Gateway,
+            docs(Cluster, "5.0.0", "O(N) with N the number of replicas", &[string("node-id")]).tips(&["nondeterministic_output"]))
+            => server::cluster_disabled;
+        /// Makes the node a replica of another one.
+        ClusterReplicate ("cluster|replicate", 3, ADMIN | STALE | NO_ASYNC_LOADING, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(1)", &[string("node-id")]))
+            => server::cluster_disabled;
+        /// Makes the node forget its cluster.
+        ClusterReset ("cluster|reset", -2, ADMIN | NOSCRIPT | STALE, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(N) with N the number of nodes, and the time to empty the databases", &[one_of("reset-type", &[word("HARD"), word("SOFT")]).optional()]))
+            => server::cluster_disabled;
+        /// Writes the state of the cluster to its file.
+        ClusterSaveConfig ("cluster|saveconfig", 2, ADMIN | STALE | NO_ASYNC_LOADING, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(1)", NONE))
+            => server::cluster_disabled;
+        /// Sets the epoch of a new node.
+        ClusterSetConfigEpoch ("cluster|set-config-epoch", 3, ADMIN | STALE | NO_ASYNC_LOADING, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(1)", &[int("config-epoch")]))
+            => server::cluster_disabled;
+        /// Says which node a slot belongs to.
+        ClusterSetSlot ("cluster|setslot", -4, ADMIN | STALE | NO_ASYNC_LOADING, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(1)", CLUSTER_SETSLOT))
+            => server::cluster_disabled;
+        /// Lists which shards have which slots.
+        ClusterShards ("cluster|shards", 2, LOADING | STALE, none(), Gateway,
+            docs(Cluster, "7.0.0", "O(N) with N the number of nodes", NONE).tips(&["nondeterministic_output"]))
+            => server::cluster_disabled;
+        /// Lists the replicas of a node.
+        ClusterSlaves ("cluster|slaves", 3, ADMIN | STALE, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(N) with N the number of replicas", &[string("node-id")])
+                .deprecated("5.0.0", "`CLUSTER REPLICAS`").tips(&["nondeterministic_output"]))
+            => server::cluster_disabled;
+        /// Lists which nodes have which slots.
+        ClusterSlots ("cluster|slots", 2, LOADING | STALE, none(), Gateway,
+            docs(Cluster, "3.0.0", "O(N) with N the number of nodes", NONE)
+                .deprecated("7.0.0", "`CLUSTER SHARDS`")
+                .history(&[("4.0.0", "Ids of nodes."), ("7.0.0", "More about the network.")]).tips(&["nondeterministic_output"]))
+            => server::cluster_disabled;
         /// Returns settings whose names match.
         ConfigGet      ("config|get", -3, ADMIN | NOSCRIPT | LOADING | STALE, none(), Gateway,
             docs(Server, "2.0.0", "O(N) with N the number of patterns", &[string("parameter").multiple()])

@@ -74,6 +74,12 @@ impl Spec {
         self.flags.has(flag::WRITE) || runs_any
     }
 
+    /// Whether it may do what replicas would have to be told of, which CLIENT PAUSE WRITE holds back.
+    #[must_use]
+    pub const fn may_replicate(&self) -> bool {
+        self.may_write() || self.flags.has(flag::MAY_REPLICATE)
+    }
+
     /// What COMMAND tells about it.
     #[must_use]
     pub fn details(&self) -> &'static Details {

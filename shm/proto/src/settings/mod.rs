@@ -154,6 +154,11 @@ impl Settings {
         &self.values[setting as usize]
     }
 
+    /// Whether writes are to be refused without replicas, of which there are none.
+    pub fn asks_for_replicas(&self) -> bool {
+        self.min_replicas_to_write() > 0 && self.min_replicas_max_lag() > 0
+    }
+
     /// The value as CONFIG GET shows it, by name or alias.
     pub fn get(&self, name: &str) -> Option<String> {
         find(name).map(|row| self.print(row.setting))

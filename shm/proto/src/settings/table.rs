@@ -436,8 +436,8 @@ settings_table! {
     ReplDisklessSyncDelay repl_diskless_sync_delay "repl-diskless-sync-delay" [] {int(0, I32)} "5" Live None "Seconds to wait for more replicas.";
     ReplDisklessSyncMaxReplicas repl_diskless_sync_max_replicas "repl-diskless-sync-max-replicas" [] {int(0, I32)} "0" Live None "Replicas that end that wait.";
     ReplDisklessLoad repl_diskless_load "repl-diskless-load" [] {choice(ReplDisklessLoad)} "disabled" Live None "How a replica loads a copy.";
-    MinReplicasToWrite min_replicas_to_write "min-replicas-to-write" ["min-slaves-to-write"] {int(0, I32)} "0" Live None "Replicas needed for writes.";
-    MinReplicasMaxLag min_replicas_max_lag "min-replicas-max-lag" ["min-slaves-max-lag"] {int(0, I32)} "10" Live None "Seconds such a replica may be behind.";
+    MinReplicasToWrite min_replicas_to_write "min-replicas-to-write" ["min-slaves-to-write"] {int(0, I32)} "0" Live Works "Replicas needed for writes.";
+    MinReplicasMaxLag min_replicas_max_lag "min-replicas-max-lag" ["min-slaves-max-lag"] {int(0, I32)} "10" Live Works "Seconds such a replica may be behind.";
     ClusterEnabled cluster_enabled "cluster-enabled" [] {bool} "no" Start Missing "Be a node of a cluster.";
     ClusterConfigFile cluster_config_file "cluster-config-file" [] {text} "nodes.conf" Start None "File of the cluster's nodes.";
     ClusterPort cluster_port "cluster-port" [] {int(0, 65535)} "0" Start None "Port between nodes.";

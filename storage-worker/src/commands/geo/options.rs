@@ -166,8 +166,8 @@ impl Options {
             });
         }
         let name = match form {
-            Form::Search => "geosearch",
-            Form::SearchStore => "geosearchstore",
+            Form::Search => "GEOSEARCH",
+            Form::SearchStore => "GEOSEARCHSTORE",
             Form::Radius(_) | Form::RadiusByMember(_) => "",
         };
         if !name.is_empty() && !self.has_member && !self.has_point {

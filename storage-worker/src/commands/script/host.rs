@@ -71,8 +71,13 @@ impl Nested<'_, '_> {
     }
 
     fn check(&self, spec: &'static Spec, words: Words<'_>) -> Result<(), CommandError> {
-        if self.is_read_only && spec.flags.has(flag::WRITE) {
+        // Also what could write for replicas: a script that promises not to runs during CLIENT PAUSE WRITE.
+        if self.is_read_only && spec.may_replicate() {
             return Err(CommandError::ScriptWrites);
+        }
+        let needs_replicas = self.ground.settings.lacks_replicas && spec.flags.has(flag::WRITE);
+        if needs_replicas && !self.unit.has_written() {
+            return Err(CommandError::NoReplicas);
         }
         // A script that has written is not stopped half-way.
         let is_refused = self.surroundings.is_memory_short
@@ -139,6 +144,11 @@ impl Nested<'_, '_> {
                 reply.ok();
             }
             GatewayCommand::Wait => reply.int(0),
+            GatewayCommand::ReadOnly | GatewayCommand::ReadWrite => reply.ok(),
+            GatewayCommand::ClusterKeySlot => reply.int(slot_of(words.get(2)).into()),
+            command if command.name().starts_with("cluster|") => {
+                return Err(CommandError::ClusterDisabled);
+            }
             _ => return Err(CommandError::ScriptNotServed),
         }
         Ok(())
@@ -227,7 +237,11 @@ impl Host for Nested<'_, '_> {
         if let Err(error) = self.run(words, resp3, reply) {
             let refused = &mut self.ground.effects.nested.refused;
             if refused.len() < REFUSED_MAX {
-                refused.push(ErrorCounter::of(&error));
+                let command = find(words).ok().and_then(|spec| match spec.command {
+                    CommandRef::Storage(command) => Some(command),
+                    _ => None,
+                });
+                refused.push((command, ErrorCounter::of(&error)));
             }
             reply.clear();
             error.write_resp(reply);

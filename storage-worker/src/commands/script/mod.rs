@@ -5,10 +5,10 @@ mod host;
 
 use crate::commands::prelude::*;
 use crate::scripts::{FunctionCall, ScriptError, Scripts, Surroundings};
-use crate::unit::{Manner, Unit};
+use crate::unit::{Failure, Manner, Unit};
 pub(crate) use function::{check_library, dump, fcall, fcall_ro, read_libraries};
 use host::Nested;
-use proto::counters::ErrorCounter;
+use proto::counters::{ErrorCounter, worker_page};
 use script::{Arguments, Outcome, Program, Vm, Words, flags};
 
 /// EVAL script numkeys [key ...] [arg ...]
@@ -121,7 +121,9 @@ fn execute(
     keys_end: usize,
 ) -> CommandResult {
     let promises = what.promises;
-    check_promises(promises, what.is_read_only, surroundings.is_memory_short)?;
+    let lacks_replicas = ctx.settings.lacks_replicas;
+    let is_memory_short = surroundings.is_memory_short;
+    check_promises(promises, what.is_read_only, lacks_replicas, is_memory_short)?;
     let words = |from, to| {
         let (bytes, spans) = args.spans(from, to);
         Words { bytes, spans }
@@ -157,28 +159,50 @@ fn execute(
     let outcome = vm.run(what.program, what.name, arguments, &mut nested, reply);
     nested.finish();
     if ctx.reply.as_bytes().get(start) == Some(&b'-') {
-        let error = error_of(&ctx.reply.as_bytes()[start + 1..]);
-        let is_counted = outcome == Outcome::FailedAndCounted;
-        ctx.effects.nested.failure = Some((error, is_counted));
+        let failure = match outcome {
+            Outcome::FailedAndCounted => Failure::Counted,
+            _ => failure(&ctx.reply.as_bytes()[start + 1..]),
+        };
+        ctx.effects.nested.failure = Some(failure);
     }
     Ok(())
 }
 
 /// Whether the script may run at all.
-fn check_promises(promises: u8, is_read_only: bool, is_memory_short: bool) -> CommandResult {
+fn check_promises(
+    promises: u8,
+    is_read_only: bool,
+    lacks_replicas: bool,
+    is_memory_short: bool,
+) -> CommandResult {
     if promises & flags::COMPATIBLE != 0 {
         return Ok(());
     }
-    if is_memory_short && promises & (flags::ALLOW_OOM | flags::NO_WRITES) == 0 {
+    if promises & flags::NO_WRITES != 0 {
+        return Ok(());
+    }
+    if is_memory_short && promises & flags::ALLOW_OOM == 0 {
         return Err(CommandError::OutOfMemory);
     }
-    if is_read_only && promises & flags::NO_WRITES == 0 {
+    if is_read_only {
         return Err(CommandError::ReadOnlyScript);
+    }
+    if lacks_replicas {
+        return Err(CommandError::NoReplicas);
     }
     Ok(())
 }
 
-/// What an error line counts as.
-fn error_of(line: &[u8]) -> ErrorCounter {
-    ErrorCounter::of(&CommandError::Line(line.into()))
+/// What an error line counts as. A word that is too long, or is not followed by anything, is none.
+fn failure(line: &[u8]) -> Failure {
+    let start = &line[..line.len().min(worker_page::WORD_BYTES)];
+    let Some(end) = memchr::memchr(b' ', start) else {
+        return Failure::Known(ErrorCounter::Err);
+    };
+    let word = &line[..end];
+    let mut known = ErrorCounter::ALL.iter();
+    match known.find(|known| known.code().as_bytes() == word) {
+        Some(&known) => Failure::Known(known),
+        None => Failure::Own(word.into()),
+    }
 }

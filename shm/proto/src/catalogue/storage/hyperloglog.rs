@@ -11,7 +11,7 @@ macro_rules! hyperloglog_rows {
             docs(HyperLogLog, "2.8.9", "O(1) per element", &[key("key"), string("element").optional().multiple()]))
             => hyperloglog::pfadd;
         /// Estimates how many different elements one or several HyperLogLogs have seen.
-        PfCount        ("pfcount", -2, READONLY, all(RW | ACCESS).notes("RW because it may change the internal representation of the key, and propagate to replicas"), Together,
+        PfCount        ("pfcount", -2, READONLY | MAY_REPLICATE, all(RW | ACCESS).notes("RW because it may change the internal representation of the key, and propagate to replicas"), Together,
             docs(HyperLogLog, "2.8.9", "O(1) for one key, with a small factor while the count is remembered; O(N) for N keys, with a large one", KEYS))
             => hyperloglog::pfcount;
         /// Shows or changes how a HyperLogLog is kept.
