@@ -124,7 +124,7 @@ macro_rules! gateway_commands {
             docs(PubSub, "2.0.0", "O(N) with N the number of patterns", &[pattern("pattern").multiple()]))
             => pubsub::psubscribe;
         /// Publishes a message in a channel.
-        Publish        ("publish", 3, PUBSUB | LOADING | STALE | FAST, none(), Gateway,
+        Publish        ("publish", 3, PUBSUB | MAY_REPLICATE | LOADING | STALE | FAST, none(), Gateway,
             docs(PubSub, "2.0.0", "O(N+M) with N the number of subscribers and M the number of patterns that can match", &[string("channel"), string("message")]))
             => pubsub::publish;
         /// Returns the channels that somebody has subscribed to.
@@ -156,7 +156,7 @@ macro_rules! gateway_commands {
             docs(PubSub, "2.0.0", "O(N) with N the number of patterns", &[pattern("pattern").optional().multiple()]))
             => pubsub::punsubscribe;
         /// Publishes a message in a shard channel.
-        SPublish       ("spublish", 3, PUBSUB | LOADING | STALE | FAST, one(NOT_KEY), Gateway,
+        SPublish       ("spublish", 3, PUBSUB | MAY_REPLICATE | LOADING | STALE | FAST, one(NOT_KEY), Gateway,
             docs(PubSub, "7.0.0", "O(N) with N the number of subscribers", &[string("shardchannel"), string("message")]))
             => pubsub::spublish;
         /// Hears what is published in shard channels.

@@ -184,11 +184,11 @@ fn check_promises(
     if is_memory_short && promises & flags::ALLOW_OOM == 0 {
         return Err(CommandError::OutOfMemory);
     }
-    if is_read_only {
-        return Err(CommandError::ReadOnlyScript);
-    }
     if lacks_replicas {
         return Err(CommandError::NoReplicas);
+    }
+    if is_read_only {
+        return Err(CommandError::ReadOnlyScript);
     }
     Ok(())
 }
