@@ -62,7 +62,7 @@ impl Core {
     /// The same for a client that has to authenticate, has asked for silence, or must wait.
     #[cold]
     fn command_of_a_special_client(&mut self, call: &Call<'_>, spec: &'static Spec) -> Flow {
-        let paused = self.is_paused(call.index, spec);
+        let paused = self.is_paused(call, spec);
         let Some(connection) = self.get_mut(call.index) else {
             return Flow::Stop;
         };
@@ -135,10 +135,19 @@ impl Core {
     }
 
     /// Whether CLIENT PAUSE holds this command back.
-    fn is_paused(&self, index: u32, spec: &Spec) -> bool {
-        let writes = || spec.may_replicate() || self.will_write(index, spec);
+    fn is_paused(&self, call: &Call<'_>, spec: &Spec) -> bool {
+        let writes = || self.is_held(call, spec) || self.is_held_by_exec(call.index, spec);
         self.pause
             .is_some_and(|pause| !pause.writes_only || writes())
+    }
+
+    /// Whether CLIENT PAUSE WRITE holds this command back, should it run.
+    pub(crate) fn is_held(&self, call: &Call<'_>, spec: &Spec) -> bool {
+        let promises_not_to = || match spec.command {
+            CommandRef::Storage(command) => self.promises_not_to_write(call, command),
+            CommandRef::Gateway(_) | CommandRef::Container(_) => false,
+        };
+        spec.may_replicate() && !promises_not_to()
     }
 
     /// Answers a command that will not run.

@@ -17,10 +17,10 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use proto::CommandError;
-use proto::catalogue::StorageCommand;
+use proto::catalogue::{StorageCommand, flag};
 use proto::number::parse_i64;
 use proto::registry::{Registry, Script};
-use proto::settings::bytes::to_text;
+use proto::settings::bytes::{to_bytes, to_text};
 use proto::sha1::{Sha1Text, digest_text, sha1_text};
 use runtime::Request;
 use xxhash_rust::xxh3::xxh3_64;
@@ -34,6 +34,19 @@ use crate::router::Place;
 const REMEMBERED_MAX: usize = 500;
 /// Bytes of them.
 const REMEMBERED_BYTES_MAX: usize = 64 << 20;
+
+/// The flag of scripts and functions that do not write.
+const NO_WRITES: &str = "no-writes";
+
+/// Whether the first line of a script says so.
+fn body_promises_not_to_write(body: &[u8]) -> bool {
+    let line = body.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let words = line.split(|&byte| byte == b' ');
+    let mut flags = words
+        .filter_map(|word| word.strip_prefix(b"flags="))
+        .flat_map(|names| names.split(|&byte| byte == b','));
+    line.starts_with(b"#!lua") && flags.any(|flag| flag == NO_WRITES.as_bytes())
+}
 
 /// A script for the registry.
 pub(crate) fn script(sha1: &Sha1Text, body: &[u8]) -> Script {
@@ -144,6 +157,34 @@ impl Core {
         }
     }
 
+    /// Whether a script promises not to write, which the row of its command cannot know.
+    pub(crate) fn promises_not_to_write(&self, call: &Call<'_>, command: StorageCommand) -> bool {
+        if !command.spec().flags.has(flag::SCRIPT) {
+            return false;
+        }
+        if BY_BODY.contains(&command) {
+            return body_promises_not_to_write(call.arg(1));
+        }
+        if !BY_SHA1.contains(&command) {
+            let registry = self.shared.registry();
+            let libraries = registry.libraries.iter();
+            let mut functions = libraries.flat_map(|library| &library.functions);
+            let function = functions.find(|function| *to_bytes(&function.name) == *call.arg(1));
+            return function
+                .is_some_and(|function| function.flags.iter().any(|flag| flag == NO_WRITES));
+        }
+        let Some(sha1) = sha1_text(call.arg(1)) else {
+            return false;
+        };
+        if let Some(body) = self.shared.scripts(|scripts| scripts.remembered(&sha1)) {
+            return body_promises_not_to_write(&body);
+        }
+        let registry = self.shared.registry();
+        let mut scripts = registry.scripts.iter();
+        let script = scripts.find(|script| *script.sha1.as_bytes() == sha1);
+        script.is_some_and(|script| body_promises_not_to_write(&to_bytes(&script.body)))
+    }
+
     /// Does what must be done before a script runs, or stands in a transaction; `Some` if the command has to
     /// wait for that.
     pub(crate) fn prepare_script(
@@ -199,6 +240,20 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn promises_stand_in_the_first_line() {
+        for (body, promises) in [
+            ("#!lua flags=no-writes\nreturn 1", true),
+            ("#!lua  flags=allow-oom,no-writes \n", true),
+            ("#!lua flags=allow-oom\n", false),
+            ("#!lua\n-- flags=no-writes\n", false),
+            ("return 'flags=no-writes'", false),
+            ("", false),
+        ] {
+            assert_eq!(body_promises_not_to_write(body.as_bytes()), promises);
+        }
+    }
 
     #[test]
     fn the_oldest_are_forgotten() {

@@ -65,6 +65,10 @@ pub(crate) struct Transaction {
     /// All workers are concerned.
     is_everywhere: bool,
     writes: bool,
+    /// One of its commands writes by what its row says.
+    has_write: bool,
+    /// CLIENT PAUSE WRITE holds one of its commands back.
+    is_held: bool,
     /// Database and protocol version of the next command.
     database: u16,
     resp3: bool,
@@ -166,13 +170,22 @@ impl Core {
         used.sum::<u64>() > limit
     }
 
-    /// Whether EXEC would write.
+    /// Whether this is EXEC of a transaction with a command that writes; scripts look for themselves.
     pub(crate) fn will_write(&self, index: u32, spec: &Spec) -> bool {
+        self.to_execute(index, spec)
+            .is_some_and(|transaction| transaction.has_write)
+    }
+
+    /// Whether this is EXEC of a transaction that CLIENT PAUSE WRITE holds back.
+    pub(crate) fn is_held_by_exec(&self, index: u32, spec: &Spec) -> bool {
+        self.to_execute(index, spec)
+            .is_some_and(|transaction| transaction.is_held)
+    }
+
+    fn to_execute(&self, index: u32, spec: &Spec) -> Option<&Transaction> {
         let is_exec = matches!(spec.command, CommandRef::Gateway(GatewayCommand::Exec));
-        let transaction = self
-            .get(index)
-            .and_then(|connection| connection.transaction.as_ref());
-        is_exec && transaction.is_some_and(|transaction| transaction.writes)
+        let connection = self.get(index).filter(|_| is_exec)?;
+        connection.transaction.as_deref()
     }
 
     /// Queues a command.
@@ -186,6 +199,8 @@ impl Core {
         let Some(mut transaction) = self.take_transaction(call.index) else {
             return Flow::Stop;
         };
+        transaction.has_write |= spec.flags.has(flag::WRITE);
+        transaction.is_held |= self.is_held(call, spec);
         match spec.command {
             CommandRef::Storage(command) => self.queue_item(&mut transaction, call, spec, command),
             CommandRef::Gateway(GatewayCommand::Select) => {

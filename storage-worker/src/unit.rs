@@ -24,7 +24,7 @@ use crate::engine::Engine;
 use crate::keyspace::{Access, Keyspace};
 use crate::random::Random;
 use crate::settings::EngineSettings;
-use proto::catalogue::StorageCommand;
+use proto::catalogue::{GatewayCommand, StorageCommand};
 use proto::counters::ErrorCounter;
 use proto::frame::Args;
 use proto::resp::reply::ReplyWriter;
@@ -82,6 +82,8 @@ pub struct NestedCalls {
     calls: Vec<(StorageCommand, Option<ErrorCounter>, u32)>,
     /// Errors of commands that were refused, and which those are if they are any.
     pub refused: Vec<(Option<StorageCommand>, ErrorCounter)>,
+    /// Calls of a gateway's commands, and whether they failed.
+    pub answered: Vec<(GatewayCommand, bool, u32)>,
     /// The unit itself ended with an error.
     pub failure: Option<Failure>,
     /// It may have changed data.
@@ -128,6 +130,15 @@ impl NestedCalls {
             }
         }
         self.calls.push((command, error, 1));
+    }
+
+    /// Counts one of a gateway.
+    pub fn count_answered(&mut self, command: GatewayCommand, failed: bool) {
+        let mut known = self.answered.iter_mut();
+        match known.find(|seen| (seen.0, seen.1) == (command, failed)) {
+            Some((_, _, count)) => *count = count.saturating_add(1),
+            None => self.answered.push((command, failed, 1)),
+        }
     }
 
     /// All of them, once.

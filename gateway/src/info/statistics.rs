@@ -188,7 +188,9 @@ impl Report {
         for command in GatewayCommand::ALL {
             let of = |counter| {
                 let place = gateway_page::call(command, counter);
+                let inner = worker_page::inner(command, counter);
                 self.sum(Role::Gateway, |page| page.since_reset(place))
+                    + self.sum(Role::StorageWorker, |page| page.since_reset(inner))
             };
             let rejected = gateway_page::call_rejected(command);
             let rejected = self.sum(Role::Gateway, |page| page.since_reset(rejected));

@@ -291,8 +291,8 @@ counters! {
 /// Layout of a storage worker's page.
 pub mod worker_page {
     use super::{
-        CallCounter, DatabaseCounter, ErrorCounter, RejectCounter, StorageCommand, WorkerCounter,
-        latency,
+        CallCounter, DatabaseCounter, ErrorCounter, GatewayCommand, RejectCounter, StorageCommand,
+        WorkerCounter, latency,
     };
 
     /// Kinds of errors that scripts make up and that are counted under their own first word.
@@ -305,7 +305,8 @@ pub mod worker_page {
     const WORDS: usize = WorkerCounter::COUNT + ErrorCounter::COUNT;
     const CALLS: usize = WORDS + OWN_WORDS * (WORD_PLACES + 1);
     const PER_COMMAND: usize = CallCounter::COUNT + RejectCounter::COUNT;
-    const LATENCIES: usize = CALLS + StorageCommand::COUNT * PER_COMMAND;
+    const INNER: usize = CALLS + StorageCommand::COUNT * PER_COMMAND;
+    const LATENCIES: usize = INNER + GatewayCommand::COUNT * CallCounter::COUNT;
     const DATABASES: usize = LATENCIES + StorageCommand::COUNT * latency::BUCKETS;
 
     /// Place of the count of one kind of errors.
@@ -331,6 +332,12 @@ pub mod worker_page {
     #[must_use]
     pub const fn call(command: StorageCommand, counter: CallCounter) -> usize {
         CALLS + command as usize * PER_COMMAND + counter as usize
+    }
+
+    /// Place of a counter of a gateway's command that scripts call.
+    #[must_use]
+    pub const fn inner(command: GatewayCommand, counter: CallCounter) -> usize {
+        INNER + command as usize * CallCounter::COUNT + counter as usize
     }
 
     /// Place of the count of calls of a command that scripts were refused.
@@ -431,6 +438,11 @@ mod tests {
         }
         for error in ErrorCounter::ALL {
             assert!(places.insert(worker_page::error(*error)));
+        }
+        for command in GatewayCommand::ALL {
+            for counter in CallCounter::ALL {
+                assert!(places.insert(worker_page::inner(command, *counter)));
+            }
         }
         for word in 0..worker_page::OWN_WORDS {
             assert!(places.insert(worker_page::word_count(word)));

@@ -77,6 +77,9 @@ impl Core {
         for (command, error, count) in nested.take() {
             self.tally.count_inner(command, error, count);
         }
+        for (command, failed, count) in nested.answered.drain(..) {
+            self.tally.count_answered(command, failed, count);
+        }
         for (command, error) in nested.refused.drain(..) {
             self.tally.count_refused(command, error);
         }

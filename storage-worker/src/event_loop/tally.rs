@@ -9,7 +9,7 @@
 //! Cost: per command one increment in a private array; per batch two looks at the clock and three
 //! stores per kind of command that occurred.
 
-use proto::catalogue::StorageCommand;
+use proto::catalogue::{GatewayCommand, StorageCommand};
 use proto::counters::{CallCounter, ErrorCounter, WorkerCounter, worker_page};
 use proto::latency;
 use shm::Counters;
@@ -28,6 +28,8 @@ pub(crate) struct Tally {
     words: Vec<Box<[u8]>>,
     /// Commands that scripts were refused.
     refused: Vec<StorageCommand>,
+    /// Calls of a gateway's commands in them, whether they failed, how many.
+    answered: Vec<(GatewayCommand, bool, u32)>,
     /// The kinds that occurred.
     seen: Vec<StorageCommand>,
     total: u32,
@@ -45,6 +47,7 @@ impl Tally {
             any_errors: false,
             words: Vec::new(),
             refused: Vec::new(),
+            answered: Vec::new(),
             seen: Vec::with_capacity(StorageCommand::COUNT),
             total: 0,
             rest_ns: [0; StorageCommand::COUNT],
@@ -77,6 +80,12 @@ impl Tally {
     pub(crate) fn count_refused(&mut self, command: Option<StorageCommand>, error: ErrorCounter) {
         self.refused.extend(command);
         self.count_error(error);
+    }
+
+    /// Counts calls of a gateway's command in a script.
+    pub(crate) fn count_answered(&mut self, command: GatewayCommand, failed: bool, count: u32) {
+        self.answered.push((command, failed, count));
+        self.any_errors = true;
     }
 
     /// Counts an error under the word of a script.
@@ -146,6 +155,13 @@ impl Tally {
             }
             for word in self.words.drain(..) {
                 page.add(place_of_word(page, &word), 1);
+            }
+            for (command, failed, count) in self.answered.drain(..) {
+                let count = u64::from(count);
+                page.add(worker_page::inner(command, CallCounter::Calls), count);
+                if failed {
+                    page.add(worker_page::inner(command, CallCounter::Failed), count);
+                }
             }
             for command in self.refused.drain(..) {
                 page.add(worker_page::call_rejected(command), 1);

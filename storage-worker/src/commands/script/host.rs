@@ -53,7 +53,12 @@ impl Nested<'_, '_> {
         }
         let command = match spec.command {
             CommandRef::Storage(command) => command,
-            CommandRef::Gateway(command) => return self.answer(command, words, resp3, reply),
+            CommandRef::Gateway(command) => {
+                let result = self.answer(command, words, resp3, reply);
+                let nested = &mut self.ground.effects.nested;
+                nested.count_answered(command, result.is_err());
+                return result;
+            }
             CommandRef::Container(_) => return Err(CommandError::ScriptArity),
         };
         self.check(spec, words)?;
