@@ -216,11 +216,15 @@ impl Link {
     }
 
     /// Does what can be done to hear from the peer who waited; they come into `core.arrived`. True if
-    /// there was something.
+    /// there was something. A peer that has told everything is not listened to: what it says next, while
+    /// others still tell, is for [`Link::serve`].
     ///
     /// # Errors
     /// If ring or frames are damaged: drop the link.
     pub(crate) fn resume(&mut self, core: &mut Core) -> Result<bool, LinkError> {
+        if !self.is_resuming() {
+            return Ok(false);
+        }
         if let Resume::Wanted(epoch) = self.side.resume {
             if !self.replies.ask_to_resume(epoch) {
                 return Ok(false);

@@ -251,17 +251,24 @@ impl Hall {
     /// A frame without arguments about the last command of a connection.
     pub(super) fn tell(&mut self, number: usize, connection: u32, kind: RequestKind, part: u32) {
         let gateway = &mut self.gateways[number];
-        let frame = &gateway.frames[&connection];
-        let header = RequestHeader {
-            len: 32,
-            kind,
-            part,
-            argc: 0,
-            ..RequestHeader::decode(frame).unwrap()
-        };
-        let mut frame = [0; REQUEST_HEADER_BYTES];
-        header.encode(&mut frame);
+        let frame = about(&gateway.frames[&connection], kind, part);
         gateway.put(&frame);
+    }
+
+    /// Says over the side ring of gateway `number` that a command is to be prepared.
+    pub(super) fn prepare(&mut self, number: usize, connection: u32, text: &str) {
+        let words: Vec<&str> = text.split(' ').collect();
+        let frame = self.frame(connection, &words);
+        let frames = pieces(&frame, RequestKind::Prepare, frame.len());
+        self.gateways[number].send_aside(&mut Some(frames));
+        self.gateways[number].frames.insert(connection, frame);
+    }
+
+    /// Says over the side ring that what a connection has prepared is to be executed.
+    pub(super) fn go(&mut self, number: usize, connection: u32) {
+        let gateway = &mut self.gateways[number];
+        let frame = about(&gateway.frames[&connection], RequestKind::Go, 0);
+        gateway.send_aside(&mut Some(vec![frame]));
     }
 
     /// Lets the worker work until nothing moves, with gateways that read (or do not).
@@ -302,6 +309,17 @@ impl Hall {
         panic!("nobody tells who waits");
     }
 
+    /// What gateway `number` does when a successor asks who waits; the others do nothing.
+    pub(super) fn tell_successor(&mut self, number: usize, worker: &mut Worker) {
+        worker.links.resume(&mut worker.core);
+        let gateway = &mut self.gateways[number];
+        gateway.read();
+        let epoch = gateway.asked.take().expect("it is asked");
+        let frames = gateway.everybody(epoch);
+        gateway.send_aside(&mut Some(frames));
+        worker.links.resume(&mut worker.core);
+    }
+
     /// All that came for a connection, and forgets it.
     pub(super) fn got(&mut self, number: usize, connection: u32) -> Vec<String> {
         let received = std::mem::take(&mut self.gateways[number].received);
@@ -315,6 +333,20 @@ impl Hall {
         self.run(worker, true);
         self.got(0, 99).concat()
     }
+}
+
+/// A frame without arguments about a request.
+fn about(frame: &[u8], kind: RequestKind, part: u32) -> Vec<u8> {
+    let header = RequestHeader {
+        len: 32,
+        kind,
+        part,
+        argc: 0,
+        ..RequestHeader::decode(frame).unwrap()
+    };
+    let mut frame = vec![0; REQUEST_HEADER_BYTES];
+    header.encode(frame.first_chunk_mut().unwrap());
+    frame
 }
 
 /// A frame in pieces of at most `size` bytes.
