@@ -10,6 +10,7 @@
 //!   replicas    a write, and too few of them?               NOREPLICAS
 //!   script      does one hold the worker for too long?      BUSY
 //!   MULTI       allowed in it? memory to queue it?          error
+//!   crossing    a command over several workers under way?   wait (Earlier)
 //!   pause       CLIENT PAUSE?                               wait (Pause)
 //!   MULTI       one to be queued?                           QUEUED
 //!   ──> the gateway's own table, or the router
@@ -75,9 +76,16 @@ impl Core {
             return self.refuse(call, spec, &CommandError::Subscribed { name: spec.name });
         }
         let in_multi = connection.facts.in_multi;
+        let is_crossing = connection.facts.crossing;
         if self.lacks_replicas && (spec.flags.has(flag::WRITE) || self.will_write(call.index, spec))
         {
             return self.refuse(call, spec, &CommandError::NoReplicas);
+        }
+        if is_crossing
+            && !in_multi
+            && let Some(wait) = self.wait_for_crossing(call, spec)
+        {
+            return wait;
         }
         if let Some(error) = self.busy_refusal(call, spec) {
             return self.refuse(call, spec, &error);

@@ -41,7 +41,6 @@ pub(crate) struct Aftermath {
     /// Clients of slow commands, and what is said about those.
     slow: Vec<(u32, Vec<u8>)>,
     /// Which slots are locked for connections, or not.
-    locks: Vec<(u32, ReplyHeader)>,
     /// Connections whose reply cannot be continued.
     torn: Vec<u32>,
     /// The worker is a successor and asks who waits, under this number.
@@ -58,12 +57,11 @@ impl Aftermath {
             again,
             notes,
             slow,
-            locks,
             torn,
             resume,
         } = self;
         let listed = waits.len() | large.len() | done.len() | again.len() | notes.len();
-        listed | slow.len() | locks.len() | torn.len() != 0 || resume.is_some()
+        listed | slow.len() | torn.len() != 0 || resume.is_some()
     }
 }
 
@@ -189,9 +187,6 @@ impl Core {
         }
         for (index, body) in aftermath.slow.drain(..) {
             self.note_slow(index, &body);
-        }
-        for (index, header) in aftermath.locks.drain(..) {
-            self.take_lock_answer(index, &header);
         }
         for index in aftermath.torn.drain(..) {
             self.close_torn(index);
@@ -412,10 +407,6 @@ fn unusual(
             aftermath.slow.push((index, body.to_vec()));
             Placed::Emitted
         }
-        (ReplyKind::Lock, _) => {
-            aftermath.locks.push((index, *header));
-            Placed::Emitted
-        }
         (ReplyKind::Again, _) => {
             aftermath.again.push(connection.who(index));
             Placed::Emitted
@@ -438,14 +429,7 @@ fn unusual(
                 .iter()
                 .position(|g| g.sequence == header.sequence);
             let Some(place) = place else {
-                // A worker has answered what is done again because another one has died.
-                let atomic = connection.atomic.as_ref();
-                let is_stale = atomic.is_some_and(|atomic| atomic.is_of(header.sequence));
-                return if is_stale {
-                    Placed::Emitted
-                } else {
-                    Placed::Unexpected
-                };
+                return Placed::Unexpected;
             };
             let whole = kind == ReplyKind::Reply;
             let taken =

@@ -128,6 +128,7 @@ impl Core {
         command: StorageCommand,
         worker: usize,
         slot: u16,
+        flags: u8,
     ) -> Flow {
         // Earlier commands on other workers come first: the client may be seen by others to wait.
         if self.lanes.workers() > 1
@@ -147,6 +148,7 @@ impl Core {
         let muted = connection.is_muted();
         let mut header = header_for(connection, call.index, command, slot, call.len());
         header.part = u32::from(muted);
+        header.flags |= flags;
         let is_large = match self.lanes.reserve(worker, len) {
             Ok(place) => {
                 if write_request(place, header, call.args(1)).is_none() {

@@ -17,7 +17,6 @@ use std::net::SocketAddr;
 
 use proto::resp::RequestParser;
 
-use crate::atomic::Atomic;
 use crate::blocking::Blocking;
 use crate::gather::Gather;
 use crate::lanes::Who;
@@ -74,7 +73,7 @@ pub(crate) enum Closing {
 )]
 pub(crate) struct Facts {
     /// Nothing below asks for special care with the next command: authenticated, no silence, no MULTI, no
-    /// subscriptions in RESP2.
+    /// subscriptions in RESP2, nothing under way that must not be overtaken.
     pub(crate) plain: bool,
     /// It may run commands: it gave the password, or none is asked for.
     pub(crate) authenticated: bool,
@@ -110,6 +109,8 @@ pub(crate) struct Facts {
     pub(crate) heard: bool,
     /// The socket is gone, the place is kept until a multi-step command has finished.
     pub(crate) ghost: bool,
+    /// A command over several workers may be unanswered: what comes next must not overtake it.
+    pub(crate) crossing: bool,
 }
 
 impl Facts {
@@ -117,7 +118,8 @@ impl Facts {
     pub(crate) fn settle(&mut self) {
         let is_silent = self.reply_off || self.skip_next || self.skip_this;
         let hears_only = self.subscribed && !self.resp3;
-        self.plain = self.authenticated && !is_silent && !self.in_multi && !hears_only;
+        let is_bare = !is_silent && !self.in_multi && !hears_only && !self.crossing;
+        self.plain = self.authenticated && is_bare;
     }
 }
 
@@ -172,8 +174,10 @@ pub(crate) struct Connection {
     pub(crate) blocking: Option<Box<Blocking>>,
     /// Commands that were called back from the workers.
     pub(crate) recall: Option<Box<Recall>>,
-    /// The command under way, if several workers execute it as one.
-    pub(crate) atomic: Option<Box<Atomic>>,
+    /// The worker that runs its commands over several workers, while `Facts::crossing`.
+    pub(crate) crossing_at: u16,
+    /// Workers that may not have run a command without a reply yet; see `crossing`.
+    pub(crate) unseen_at: u32,
     /// What was queued since MULTI, and watched keys.
     pub(crate) transaction: Option<Box<Transaction>>,
     /// What is left of an EXEC under way.
@@ -223,7 +227,8 @@ impl Connection {
             gathers: VecDeque::new(),
             blocking: None,
             recall: None,
-            atomic: None,
+            crossing_at: 0,
+            unseen_at: 0,
             transaction: None,
             running: None,
             subscriptions: None,

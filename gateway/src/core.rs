@@ -22,7 +22,6 @@ use std::sync::Arc;
 use proto::resp::RequestParser;
 
 use crate::answers::Aftermath;
-use crate::atomic::Controls;
 use crate::connection::{Closing, Connection, Origin, Wait};
 use crate::lanes::{Lanes, Who};
 use crate::live::Live;
@@ -113,8 +112,6 @@ pub(crate) struct Core {
     pub(crate) is_any_busy: bool,
     /// Settings ask for replicas behind every write, and there are none.
     pub(crate) lacks_replicas: bool,
-    /// What is to be said about commands that several workers execute as one.
-    pub(crate) controls: Controls,
     /// The request that the router could not put into one frame.
     pub(crate) large: Option<Box<Large>>,
     // Scratch space, empty between two uses.
@@ -160,7 +157,6 @@ impl Core {
             seen_scripts: SeenScripts::default(),
             is_any_busy: false,
             lacks_replicas,
-            controls: Controls::default(),
             large: None,
             parser: RequestParser::new(),
             spans: Vec::new(),
@@ -248,7 +244,6 @@ impl Core {
         self.lanes.settle_transfers(who, true);
         self.cancel_blocking(who);
         self.cancel_watching(who);
-        self.cancel_as_one(who);
         self.unsubscribe_all(who.index);
         self.tally.connections -= 1;
         self.shared.client_left();

@@ -95,13 +95,6 @@ impl Gather {
         Ok(self.missing == 0)
     }
 
-    /// Whether part `number` has come.
-    pub(crate) fn has(&self, number: u16) -> bool {
-        let index = usize::from(number).checked_sub(1);
-        let part = index.and_then(|index| self.parts.get(index));
-        part.is_some_and(|part| part.complete)
-    }
-
     /// Drops what has come of part `number`, which comes again from its beginning.
     pub(crate) fn forget(&mut self, number: u16) {
         let index = usize::from(number).checked_sub(1);

@@ -6,28 +6,11 @@
 use proto::catalogue::StorageCommand;
 use proto::frame::{RequestHeader, flags as frame_flags};
 
-use crate::atomic::Atomic;
 use crate::connection::Wait;
 use crate::core::{Core, Flow, Ticket};
 use crate::gather::{Finish, Gather};
 use crate::router::header_for;
 
-/// A value in a form that `IMPORT` takes, with its expiry; nothing if there is no such key.
-pub(crate) const EXPORT: StorageCommand = StorageCommand::Export;
-/// Creates a key from what `EXPORT` gave.
-pub(crate) const IMPORT: StorageCommand = StorageCommand::Import;
-/// Deletes keys.
-pub(crate) const DELETE: StorageCommand = StorageCommand::Del;
-/// Counts keys that exist.
-pub(crate) const EXISTS: StorageCommand = StorageCommand::Exists;
-/// Sets several keys.
-pub(crate) const SET_SEVERAL: StorageCommand = StorageCommand::MSet;
-/// The strings at several keys.
-pub(crate) const STRINGS: StorageCommand = StorageCommand::Strings;
-/// BITOP over operands that were fetched.
-pub(crate) const BITOP_STORE: StorageCommand = StorageCommand::BitOpStore;
-/// LCS over two strings that were fetched.
-pub(crate) const LCS: StorageCommand = StorageCommand::LcsOfStrings;
 /// Several commands as one.
 pub(crate) const UNIT: StorageCommand = StorageCommand::Unit;
 /// The same for commands that only read.
@@ -145,10 +128,6 @@ impl Core {
             sequence: gather.sequence,
             muted: gather.muted,
         };
-        if let Some(connection) = self.get_mut(index) {
-            let is_it = |atomic: &mut Box<Atomic>| atomic.is_of(gather.sequence);
-            connection.atomic.take_if(is_it);
-        }
         let mut reply = self.pool.take();
         let joined = match &gather.finish {
             Finish::Drop => Ok(()),

@@ -69,8 +69,6 @@ pub(crate) struct Lane {
     /// Requests too big for one frame, sent in turn.
     transfers: VecDeque<Transfer>,
     dirty: bool,
-    /// Something was written to the side ring that can wait for the next flush.
-    has_controls: bool,
     /// The worker keeps dying; its successor comes after a delay.
     is_down: bool,
 }
@@ -220,7 +218,6 @@ impl Lanes {
             waiting: VecDeque::new(),
             transfers: VecDeque::new(),
             dirty: false,
-            has_controls: false,
             is_down: false,
         };
         if let Some(place) = self.lanes.get_mut(worker) {
@@ -408,9 +405,6 @@ impl Lanes {
             if lane.dirty {
                 lane.dirty = false;
                 lane.parts.requests.publish();
-                if std::mem::take(&mut lane.has_controls) {
-                    lane.parts.side.publish();
-                }
                 lane.ring();
             }
         }
@@ -468,15 +462,6 @@ impl Lanes {
     /// The side ring to a worker.
     pub(crate) fn side_mut(&mut self, worker: usize) -> Option<&mut RingProducer> {
         self.lane_mut(worker).map(|lane| &mut lane.parts.side)
-    }
-
-    /// Something was written to the side ring that becomes visible with the next flush.
-    pub(crate) fn note_controls(&mut self, worker: usize) {
-        if let Some(lane) = self.lane_mut(worker) {
-            lane.dirty = true;
-            lane.has_controls = true;
-            self.unflushed += 1;
-        }
     }
 
     /// Makes what was written to the side ring visible, and wakes the worker.

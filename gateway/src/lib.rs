@@ -22,13 +22,13 @@
 
 mod admission;
 mod answers;
-mod atomic;
 mod blocking;
 mod call;
 mod clients;
 mod commands;
 mod connection;
 mod core;
+mod crossing;
 mod driver;
 mod gather;
 mod half;

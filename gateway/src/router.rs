@@ -2,13 +2,12 @@
 //!
 //! ```text
 //!   Owner          keys on one worker              one frame, one reply, no bookkeeping
-//!   Scatter(merge) keys on several workers         one numbered part per worker, joined (`gather`)
-//!   Every(merge)   no keys                         the same part for every worker, joined
+//!   Scatter        several keys                    as Owner, or over several workers (`crossing`)
+//!   Together       several keys                    the same
+//!   Script         keys, or none                   the same; see `scripts`
+//!   Every          all keys                        over all workers (`crossing`)
 //!   Cursor         SCAN                            the worker that owns the cursor's slot
 //!   RandomWorker   RANDOMKEY                       by number of keys
-//!   Steps(kind)    RENAME ... over two workers     `steps`
-//!   Together       keys on one worker              as Owner; refused if they live on several
-//!   Script         keys on one worker, or none     the same; see `scripts`
 //! ```
 //!
 //! With one worker, or with hash tags, every command is `Owner`.
@@ -18,9 +17,7 @@
 //! Cost of `Owner`: the slot of the key, one load of the slot map, one reservation, one copy.
 
 use proto::CommandError;
-use proto::catalogue::{
-    KeyAt, KeySpec, Merge, Reach, Route, Spec, StorageCommand, refusal, routing_keys,
-};
+use proto::catalogue::{KeyAt, KeySpec, Merge, Reach, Route, Spec, StorageCommand, routing_keys};
 use proto::frame::{
     REQUEST_HEADER_BYTES, RequestHeader, RequestKind, flags as frame_flags, request_len,
     write_request,
@@ -47,8 +44,8 @@ pub(crate) struct Large {
 pub(crate) enum Place {
     /// All on one worker; the slot is the first key's.
     One { worker: usize, slot: u16 },
-    /// On several.
-    Several,
+    /// On several; the slot is the first key's.
+    Several { slot: u16 },
 }
 
 /// A header for a command of this connection; sequence, part and length are filled in later.
@@ -106,7 +103,8 @@ impl Core {
         command: StorageCommand,
     ) -> Flow {
         match spec.route {
-            Route::Every(merge) if self.lanes.workers() > 1 => self.every(call, command, merge),
+            Route::Every(Merge::First) => self.send(call, command, 0, 0),
+            Route::Every(_) if self.lanes.workers() > 1 => self.cross(call, spec, command, 0),
             Route::Cursor if self.lanes.workers() > 1 => self.scan(call, command),
             Route::RandomWorker if self.lanes.workers() > 1 => self.random_key(call, command),
             Route::Every(_) | Route::Cursor | Route::RandomWorker => self.send(call, command, 0, 0),
@@ -116,27 +114,20 @@ impl Core {
                     Place::One { worker, slot } => {
                         self.send_to_one(call, spec, command, worker, slot)
                     }
-                    Place::Several => {
-                        let error = refusal(spec, call.len(), |at| call.arg(at));
-                        self.error(call.index, &error)
-                    }
+                    Place::Several { slot } => self.cross(call, spec, command, slot),
                 }
             }
-            Route::Script => self.route_script(call, command),
-            Route::Owner | Route::Scatter(_) | Route::Steps(_) | Route::Together => {
+            Route::Script => self.route_script(call, spec, command),
+            Route::Owner | Route::Scatter(_) | Route::Together => {
                 let (first, last, step) = match self.keys_of(call, spec) {
                     Ok(range) => range,
                     Err(error) => return self.error(call.index, &error),
                 };
-                match (self.place_of(call, first, last, step), spec.route) {
-                    (Place::One { worker, slot }, _) => {
+                match self.place_of(call, first, last, step) {
+                    Place::One { worker, slot } => {
                         self.send_to_one(call, spec, command, worker, slot)
                     }
-                    (Place::Several, Route::Scatter(merge)) => {
-                        self.scatter_as_one(call, command, merge, (first, last, step))
-                    }
-                    (Place::Several, Route::Steps(kind)) => self.start_steps(call, kind),
-                    (Place::Several, _) => self.error(call.index, &CommandError::CrossSlot),
+                    Place::Several { slot } => self.cross(call, spec, command, slot),
                 }
             }
         }
@@ -152,7 +143,7 @@ impl Core {
         slot: u16,
     ) -> Flow {
         if spec.may_wait(call.len(), |at| call.arg(at)) {
-            self.send_blocking(call, command, worker, slot)
+            self.send_blocking(call, command, worker, slot, 0)
         } else {
             self.send(call, command, worker, slot)
         }
@@ -191,7 +182,7 @@ impl Core {
         if is_one {
             Place::One { worker, slot }
         } else {
-            Place::Several
+            Place::Several { slot }
         }
     }
 
@@ -224,7 +215,7 @@ impl Core {
         if self.lanes.workers() > 1 {
             for position in (first..=last).step_by(step.max(1)).skip(1) {
                 if self.lanes.owner(slot_of(call.arg(position))) != worker {
-                    return Place::Several;
+                    return Place::Several { slot };
                 }
             }
         }
@@ -258,6 +249,7 @@ impl Core {
                         return Flow::Retry;
                     }
                     header.flags |= frame_flags::DISCARD;
+                    connection.note_unseen(worker);
                 } else {
                     connection.replies.assign();
                 }
@@ -285,7 +277,12 @@ impl Core {
 
     /// The command travels as a transfer: it must be tracked even if nobody wants its reply.
     #[cold]
-    fn send_too_big(&mut self, index: u32, worker: usize, mut header: RequestHeader) -> Flow {
+    pub(crate) fn send_too_big(
+        &mut self,
+        index: u32,
+        worker: usize,
+        mut header: RequestHeader,
+    ) -> Flow {
         // A transfer cannot be called back, so nothing before it may be, either.
         if let Some(wait) = self.wait_for_earlier(index) {
             return wait;
@@ -319,29 +316,6 @@ impl Core {
     pub(crate) fn internal_error(&mut self, index: u32, what: &str) -> Flow {
         tracing::error!(what, "internal error");
         self.error(index, &CommandError::Internal)
-    }
-
-    /// The same command for every worker.
-    fn every(&mut self, call: &Call<'_>, command: StorageCommand, merge: Merge) -> Flow {
-        let workers = self.lanes.workers();
-        if let Some(worker) = (0..workers).find(|&worker| !self.lanes.is_usable(worker)) {
-            return self.unavailable(call.index, worker);
-        }
-        let wait = (0..workers).find_map(|worker| self.wait_for_room_or_earlier(call, worker));
-        if let Some(wait) = wait {
-            return wait;
-        }
-        let finish = Finish::Join {
-            merge,
-            order: Vec::new(),
-        };
-        let Some(header) = self.gather(call, command, workers, finish) else {
-            return Flow::Stop;
-        };
-        for (part, worker) in (1u32..).zip(0..workers) {
-            self.send_or_keep(worker, RequestHeader { part, ..header }, call.args(1));
-        }
-        self.after_parts(call.index)
     }
 
     /// `Some` if a part of the command, for `worker`, may have to become a transfer and earlier commands

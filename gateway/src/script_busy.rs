@@ -5,7 +5,9 @@
 
 use proto::CommandError;
 use proto::catalogue::{CommandRef, Route, Spec, flag, routing_keys};
-use proto::control_words::{RunningScript, SCRIPT, SCRIPT_BEGAN, SCRIPT_END, call_texts};
+use proto::control_words::{
+    RunningScript, SCRIPT, SCRIPT_BEGAN, SCRIPT_END, SCRIPT_HOLDS, call_texts,
+};
 use proto::number::parse_i64;
 use proto::slot::slot_of;
 
@@ -18,17 +20,25 @@ impl Core {
         RunningScript::from_word(self.lanes.page(worker)?.control(SCRIPT))
     }
 
+    /// The script that has held `worker` for too long: it runs there, or at another one.
     fn busy_script(&self, worker: usize) -> Option<RunningScript> {
-        self.running_script(worker).filter(|script| script.is_busy)
+        let is_held = |other: &usize| {
+            let page = self.lanes.page(*other);
+            let holds = page.map_or(0, |page| page.control(SCRIPT_HOLDS));
+            *other == worker || holds >> (worker % 64) & 1 == 1
+        };
+        let mut holders = (0..self.lanes.workers()).filter(is_held);
+        holders.find_map(|other| self.running_script(other).filter(|script| script.is_busy))
     }
 
     /// Looks at the pages of all workers, once per turn.
     #[inline]
     pub(crate) fn look_at_scripts(&mut self) {
-        let workers = 0..self.lanes.workers();
-        self.is_any_busy = workers
-            .into_iter()
-            .any(|worker| self.busy_script(worker).is_some());
+        let is_busy = |worker| {
+            self.running_script(worker)
+                .is_some_and(|script| script.is_busy)
+        };
+        self.is_any_busy = (0..self.lanes.workers()).any(is_busy);
     }
 
     /// Why a command is refused while scripts hold workers.

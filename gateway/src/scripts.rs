@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use proto::CommandError;
-use proto::catalogue::{StorageCommand, flag};
+use proto::catalogue::{Spec, StorageCommand, flag};
 use proto::number::parse_i64;
 use proto::registry::{Registry, Script};
 use proto::settings::bytes::{to_bytes, to_text};
@@ -144,16 +144,24 @@ pub(crate) struct SeenScripts {
 
 impl Core {
     /// Sends a script where its keys live.
-    pub(crate) fn route_script(&mut self, call: &Call<'_>, command: StorageCommand) -> Flow {
+    pub(crate) fn route_script(
+        &mut self,
+        call: &Call<'_>,
+        spec: &'static Spec,
+        command: StorageCommand,
+    ) -> Flow {
         if let Some(flow) = self.prepare_script(call, command) {
             return flow;
         }
-        match self.script_place(call) {
-            Place::One { worker, slot } => {
+        let place = self.script_place(call);
+        match place {
+            Place::One { worker, slot } if self.lanes.workers() == 1 => {
                 self.note_unit(call.index);
                 self.send(call, command, worker, slot)
             }
-            Place::Several => self.error(call.index, &CommandError::CrossSlot),
+            Place::One { slot, .. } | Place::Several { slot } => {
+                self.cross(call, spec, command, slot)
+            }
         }
     }
 

@@ -58,16 +58,8 @@ impl Core {
             queue,
             current: None,
         });
-        // What that leads to is said behind what is told now, and at once: there may be no other turn
-        // for a while.
-        self.locks_are_lost(worker);
         self.tell_successors();
         self.send_controls();
-    }
-
-    /// Whether a successor of this worker is not told everything yet.
-    pub(crate) fn is_telling(&self, worker: usize) -> bool {
-        self.tellings.iter().any(|telling| telling.worker == worker)
     }
 
     /// Goes on telling successors who waits, as far as there is room.

@@ -14,8 +14,8 @@
 //! done if a watched key was changed. `SELECT` is known while it is queued; it becomes the connection's
 //! database with the unit.
 //!
-//! All keys of a transaction, and those that its client watches, must live on one worker; otherwise EXEC is
-//! refused and does nothing.
+//! A transaction with keys of several workers runs on one of them, which visits the others: the owner of what
+//! the client watches, if there is such a thing.
 //!
 //! WATCH: the owner of each key is told, and says at EXEC whether a key was changed. The connection keeps
 //! which keys it watches: how many there are goes with the unit, so that a worker which has lost them says
@@ -95,6 +95,23 @@ impl Transaction {
         self.bytes.len() + self.own.iter().map(|own| own.bytes.len()).sum::<usize>()
     }
 
+    /// The head is the first item; that of an attempt to send it before may be another one.
+    fn write_head(&mut self, head: &UnitHead) {
+        let start = self.begin_item();
+        self.bytes.extend_from_slice(&head.encode());
+        self.end_item(start);
+        if let Some(head) = self.spans.pop() {
+            self.spans[0] = head;
+        }
+    }
+
+    /// The header of its request.
+    fn header(&self, connection: &Connection, index: u32) -> RequestHeader {
+        let command = if self.writes { UNIT } else { UNIT_OF_READS };
+        let slot = self.slots.first().copied().unwrap_or_default();
+        header_for(connection, index, command, slot, self.spans.len() + 1)
+    }
+
     fn note_slot(&mut self, slot: u16) {
         if self.slots.last() != Some(&slot) {
             self.slots.push(slot);
@@ -130,8 +147,9 @@ impl Core {
         transaction.is_open = true;
         transaction.database = connection.database;
         transaction.resp3 = connection.facts.resp3;
-        transaction.bytes = UnitHead::default().encode().to_vec();
-        transaction.spans = vec![(0, 8)];
+        transaction.bytes = Vec::new();
+        // The head, which is written last.
+        transaction.spans = vec![(0, 0)];
         connection.facts.in_multi = true;
         connection.facts.settle();
     }
@@ -343,7 +361,7 @@ impl Core {
         let last = call.len() - 1;
         let flow = match self.place_of(call, 1, last, 1) {
             Place::One { worker, slot } => self.send(call, WATCH_KEYS, worker, slot),
-            Place::Several => self.scatter(call, WATCH_KEYS, Merge::AllOk, (1, last, 1)),
+            Place::Several { .. } => self.scatter(call, WATCH_KEYS, Merge::AllOk, (1, last, 1)),
         };
         if flow == Flow::Retry {
             return flow;
@@ -452,13 +470,9 @@ impl Core {
                 self.end_transaction(index);
                 return self.run_own(index, unit);
             }
-            Some(worker) => self
-                .wait_before_unit(index, &transaction, worker)
-                .unwrap_or_else(|| self.send_unit(index, &mut transaction, worker)),
-            None => {
-                self.put_transaction(index, transaction);
-                return self.abort(index, &CommandError::CrossSlot);
-            }
+            place => self
+                .wait_before_unit(index, &transaction, place)
+                .unwrap_or_else(|| self.send_unit(index, &mut transaction, place)),
         };
         let selects = transaction.selects as u64;
         let count = transaction.count as u64;
@@ -480,17 +494,17 @@ impl Core {
         self.unwatch_and_answer(index, &reply)
     }
 
-    /// The one worker that everything of a transaction lives on.
-    fn place_of_unit(&self, transaction: &Transaction) -> Option<usize> {
-        if self.lanes.workers() == 1 {
-            return Some(0);
-        }
+    /// The worker that runs a transaction: the owner of what is watched, or of the first key.
+    fn place_of_unit(&self, transaction: &Transaction) -> UnitPlace {
         let watched = transaction.watched.iter().map(|(_, key)| slot_of(key));
-        let mut slots = transaction.slots.iter().copied().chain(watched);
+        let mut slots = watched.chain(transaction.slots.iter().copied());
         let worker = slots.next().map_or(0, |slot| self.lanes.owner(slot));
         let is_one =
             !transaction.is_everywhere && slots.all(|slot| self.lanes.owner(slot) == worker);
-        is_one.then_some(worker)
+        UnitPlace {
+            worker,
+            is_crossing: !is_one && self.lanes.workers() > 1,
+        }
     }
 
     /// Neither a transfer nor what gets no reply can be called back (`recall`), so nothing before it may be,
@@ -499,8 +513,14 @@ impl Core {
         &mut self,
         index: u32,
         transaction: &Transaction,
-        worker: usize,
+        UnitPlace {
+            worker,
+            is_crossing,
+        }: UnitPlace,
     ) -> Option<Flow> {
+        if is_crossing && let Some(wait) = self.wait_for_unseen(index, worker) {
+            return Some(wait);
+        }
         let arguments = transaction.bytes.len() + 4 * transaction.spans.len();
         let is_large = REQUEST_HEADER_BYTES + arguments > self.lanes.largest(worker);
         let is_muted = self.get(index).is_some_and(Connection::is_muted);
@@ -511,13 +531,28 @@ impl Core {
         }
     }
 
-    fn send_unit(&mut self, index: u32, transaction: &mut Transaction, worker: usize) -> Flow {
-        let head = UnitHead {
-            watched: u32::try_from(transaction.watched.len()).unwrap_or(u32::MAX),
-        };
-        if let Some(place) = transaction.bytes.get_mut(..8) {
-            place.copy_from_slice(&head.encode());
+    /// What is watched where.
+    fn unit_head(&self, transaction: &Transaction, worker: usize) -> UnitHead {
+        let mut head = UnitHead::default();
+        for (_, key) in &transaction.watched {
+            let owner = self.lanes.owner(slot_of(key));
+            if owner == worker {
+                head.watched += 1;
+                continue;
+            }
+            let owner = u32::try_from(owner).unwrap_or(u32::MAX);
+            match head.watched_elsewhere.iter_mut().find(|it| it.0 == owner) {
+                Some((_, keys)) => *keys += 1,
+                None => head.watched_elsewhere.push((owner, 1)),
+            }
         }
+        head
+    }
+
+    fn send_unit(&mut self, index: u32, transaction: &mut Transaction, place: UnitPlace) -> Flow {
+        let worker = place.worker;
+        let head = self.unit_head(transaction, worker);
+        transaction.write_head(&head);
         let Some(connection) = self
             .connections
             .get_mut(index as usize)
@@ -525,20 +560,12 @@ impl Core {
         else {
             return Flow::Stop;
         };
-        let command = if transaction.writes {
-            UNIT
-        } else {
-            UNIT_OF_READS
-        };
         connection.unit = Some(connection.replies.upcoming());
-        let slot = transaction.slots.first().copied().unwrap_or_default();
-        let mut header = header_for(
-            connection,
-            index,
-            command,
-            slot,
-            transaction.spans.len() + 1,
-        );
+        let mut header = transaction.header(connection, index);
+        let is_crossing = place.is_crossing;
+        if is_crossing {
+            header.flags |= frame_flags::CROSSING;
+        }
         let is_gathered =
             !transaction.own.is_empty() || transaction.database != connection.database;
         let is_muted = connection.is_muted();
@@ -551,8 +578,9 @@ impl Core {
         let len = request_len(arguments.clone());
         let is_large = match self.lanes.reserve(worker, len) {
             Ok(place) => {
-                if is_muted && !is_gathered {
+                if is_muted && !is_gathered && !is_crossing {
                     header.flags |= frame_flags::DISCARD;
+                    connection.note_unseen(worker);
                 }
                 if write_request(place, header, arguments).is_none() {
                     return self.internal_error(index, "a request did not fit its reservation");
@@ -570,8 +598,9 @@ impl Core {
             Err(NoRoom::TooBig) => true,
             Err(NoRoom::Gone) => return self.unavailable(index, worker),
         };
-        // Somebody must notice when a large request has its reply.
-        if is_gathered || is_large && is_muted {
+        // Somebody must notice when a large request, or one that must not be overtaken, has its reply.
+        let is_tracked = (is_large || is_crossing) && is_muted;
+        if is_gathered || is_tracked {
             header.part = 1;
             let finish = if is_gathered {
                 Finish::Unit(Box::new(transaction.rest()))
@@ -581,8 +610,11 @@ impl Core {
             let gather = Gather::new(header.sequence, is_muted, 1, finish);
             connection.gathers.push_back(Box::new(gather));
         }
-        if is_gathered || is_large || !is_muted {
+        if is_gathered || is_tracked || is_large || !is_muted {
             connection.replies.assign();
+        }
+        if is_crossing {
+            connection.begin_crossing(worker);
         }
         if is_gathered {
             connection.wait = Wait::Answer;
@@ -603,6 +635,14 @@ impl Core {
         }
         if waits { Flow::Stop } else { Flow::Next }
     }
+}
+
+/// Where a transaction runs.
+#[derive(Clone, Copy, Debug)]
+struct UnitPlace {
+    worker: usize,
+    /// It has keys elsewhere, too.
+    is_crossing: bool,
 }
 
 /// A transaction is a frame of at most 4 GiB.

@@ -23,9 +23,6 @@ impl Core {
         if !self.tellings.is_empty() {
             self.tell_successors();
         }
-        if self.has_controls() {
-            self.send_controls();
-        }
         self.flush_broker();
         more
     }

@@ -79,6 +79,7 @@ fn mail_for(event: ChildEvent) -> Option<Mail> {
         ChildEvent::Peer { .. }
         | ChildEvent::Neighbour { .. }
         | ChildEvent::PeerState { .. }
+        | ChildEvent::Neighbour { .. }
         | ChildEvent::Reply { .. }
         | ChildEvent::SupervisorLost => None,
     }

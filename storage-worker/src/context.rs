@@ -40,6 +40,8 @@ pub struct Effects {
     pub counts_elsewhere: bool,
     /// What a script has called.
     pub nested: NestedCalls,
+    /// A script runs.
+    pub is_in_script: bool,
     /// Changes since somebody looked, counted as Redis counts them (`rdb_changes_since_last_save`).
     pub changes: u64,
 }
@@ -109,10 +111,10 @@ impl Context<'_> {
         Key::new(self.hash_seed, db, slot_of(bytes), bytes)
     }
 
-    /// Whether a script has called the command: scripts have none of their own to run.
+    /// Whether a script has called the command.
     #[inline]
     pub fn is_in_script(&self) -> bool {
-        self.scripts.is_none()
+        self.effects.is_in_script
     }
 
     /// Counts changes of this command: as many as Redis counts, none if everything is as it was.

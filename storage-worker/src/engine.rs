@@ -14,12 +14,15 @@
 //! Not here: whether a change is bracketed in the journal (`event_loop`), what a command does
 //! (`commands`).
 
+use crate::blocking::Block;
 use crate::commands::handler;
 use crate::context::{Context, Effects};
+use crate::crossing::Crossing;
 use crate::keyspace::{Access, Keyspace};
 use crate::random::Random;
 use crate::scripts::Scripts;
 use crate::settings::EngineSettings;
+use crate::unit::{Ground, Manner};
 use proto::CommandError;
 use proto::catalogue::{StorageCommand, flag};
 use proto::counters::ErrorCounter;
@@ -162,6 +165,62 @@ pub struct Engine {
 }
 
 impl Engine {
+    /// Several commands that are one begin.
+    pub fn enter_unit(&mut self) {
+        if let Some(near) = &mut self.scripts.surroundings.near {
+            near.enter_unit();
+        }
+    }
+
+    /// They have ended.
+    pub fn leave_unit(&mut self) {
+        if let Some(near) = &mut self.scripts.surroundings.near {
+            near.leave_unit();
+            near.finish(&mut self.keyspace);
+        }
+    }
+
+    /// Runs one command over the keyspaces of several workers, which are open, and appends its reply to
+    /// `out`. Returns what kind of error that is, if it is one, and whether the command wants to wait: then
+    /// there is no reply yet. Brackets stay open inside of a unit.
+    pub fn cross(
+        &mut self,
+        request: &RequestHeader,
+        command: StorageCommand,
+        body: &[u8],
+        now: UnixMillis,
+        out: &mut Vec<u8>,
+    ) -> (Option<ErrorCounter>, Option<Box<Block>>) {
+        let is_quiet = request.flags & flags::NO_TOUCH != 0;
+        let manner = Manner {
+            db: request.database,
+            is_resp3: request.flags & flags::RESP3 != 0,
+        };
+        let mut ground = Ground {
+            keyspace: &mut self.keyspace,
+            now,
+            rng: &mut self.rng,
+            access: if is_quiet { Access::Peek } else { Access::Read },
+            settings: &mut self.settings,
+            effects: &mut self.effects,
+            hash_seed: self.hash_seed,
+        };
+        let args = Args::new(body, request.argc, &mut self.spans);
+        let (Some(near), Ok(args)) = (&mut self.scripts.surroundings.near, args) else {
+            let error = CommandError::Internal;
+            ReplyWriter::to_vec(out, manner.is_resp3).error(&error);
+            return (Some(ErrorCounter::of(&error)), None);
+        };
+        let mut crossing = Crossing {
+            ground: &mut ground,
+            near,
+            manner,
+        };
+        let outcome = crossing.run(command, args, out);
+        crossing.finish();
+        outcome
+    }
+
     /// An engine over a keyspace. `hash_seed` is that of the whole system, `seed` is this worker's.
     pub fn new(keyspace: Keyspace, settings: EngineSettings, hash_seed: u64, seed: u64) -> Self {
         Self {

@@ -29,6 +29,7 @@ pub mod blocking;
 pub mod collections;
 pub mod commands;
 pub mod context;
+pub mod crossing;
 pub mod engine;
 mod event_loop;
 pub mod functions;
@@ -37,6 +38,7 @@ pub mod functions;
     reason = "entries, tables and the wheel are raw memory of the arena (E1 to E3, D1 to D5, W1 to W5)"
 )]
 pub mod keyspace;
+pub mod neighbours;
 pub mod random;
 pub mod rdb;
 pub mod scripts;

@@ -9,6 +9,7 @@
 //! Not here: how a script's commands are run (`commands::script`), Lua (crate `script`).
 
 use crate::functions::Functions;
+use crate::neighbours::{Neighbours, Workers};
 use hashbrown::HashMap;
 use proto::frame::{Args, Question, Space};
 use proto::registry::Registry;
@@ -26,8 +27,13 @@ pub const LUA_BYTES_MAX: usize = 1 << 30;
 
 /// Looks at the clock and at control words on behalf of scripts, which must not.
 pub trait Watch: fmt::Debug {
-    /// A script, or this function, runs and has run for some time.
-    fn tick(&mut self, function: Option<FunctionCall<'_>>, has_written: bool) -> Tick;
+    /// A script, or this function, runs and has run for some time; it holds these workers.
+    fn tick(
+        &mut self,
+        function: Option<FunctionCall<'_>>,
+        has_written: bool,
+        holds: Workers,
+    ) -> Tick;
     /// It has ended.
     fn end(&mut self);
     /// The time after which others see that it is busy.
@@ -85,7 +91,7 @@ pub struct FunctionCall<'a> {
 pub struct NoWatch;
 
 impl Watch for NoWatch {
-    fn tick(&mut self, _: Option<FunctionCall<'_>>, _: bool) -> Tick {
+    fn tick(&mut self, _: Option<FunctionCall<'_>>, _: bool, _: Workers) -> Tick {
         Tick::GoOn
     }
     fn end(&mut self) {}
@@ -103,6 +109,8 @@ pub struct Surroundings {
     pub is_memory_short: bool,
     /// Slots that live here; `None`: all.
     pub slots: Option<Box<[bool]>>,
+    /// The keyspaces of the other workers.
+    pub near: Option<Box<Neighbours>>,
 }
 
 /// A compiled script.
@@ -151,6 +159,7 @@ impl Default for Scripts {
                 broker: Box::new(NoBroker),
                 is_memory_short: false,
                 slots: None,
+                near: None,
             },
         }
     }

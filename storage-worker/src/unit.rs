@@ -165,6 +165,16 @@ impl Unit {
         self.has_written
     }
 
+    /// A command that may write is about to run: opens the bracket, if it is the first one.
+    pub fn begin_to_write(&mut self, ground: &mut Ground<'_>, db: u16, slot: u16) {
+        if !self.has_written {
+            self.has_written = true;
+            for _ in 0..BRACKET_DEPTH {
+                ground.keyspace.begin_write(db, slot);
+            }
+        }
+    }
+
     /// Runs one command, whose number of arguments has been checked, and appends its reply to `out`.
     /// Returns what kind of error that is, if it is one.
     pub fn run(
@@ -176,11 +186,8 @@ impl Unit {
         out: &mut Vec<u8>,
     ) -> Option<ErrorCounter> {
         let first_slot = slot_of(args.get(1));
-        if Engine::writes(command) && !self.has_written {
-            self.has_written = true;
-            for _ in 0..BRACKET_DEPTH {
-                ground.keyspace.begin_write(manner.db, first_slot);
-            }
+        if Engine::writes(command) {
+            self.begin_to_write(ground, manner.db, first_slot);
         }
         let start = out.len();
         let changes = ground.effects.changes;
@@ -232,28 +239,29 @@ impl Unit {
 
 /// Somebody wants to know what writes.
 #[cold]
-fn note_write(
+pub(crate) fn note_write(
     ground: &mut Ground<'_>,
     command: StorageCommand,
     args: Args<'_>,
     db: u16,
     changes: u64,
 ) {
+    let Some(writes) = &mut ground.effects.nested.writes else {
+        return;
+    };
     let has_changed = ground.effects.changes != changes;
     let mut body = Vec::new();
     for argument in args.iter_from(1) {
         body.extend_from_slice(&(argument.len() as u32).to_le_bytes());
         body.extend_from_slice(argument);
     }
-    if let Some(writes) = &mut ground.effects.nested.writes {
-        writes.push(NestedWrite {
-            command,
-            db,
-            argc: args.len() as u32,
-            body,
-            has_changed,
-        });
-    }
+    writes.push(NestedWrite {
+        command,
+        db,
+        argc: args.len() as u32,
+        body,
+        has_changed,
+    });
 }
 
 /// U1.

@@ -5,6 +5,7 @@
 //! not fit into a ring at once, every client gets the replies that one worker alone would have given, in
 //! the order of its requests.
 
+mod crossing;
 mod half;
 mod lent;
 mod machine;

@@ -299,13 +299,3 @@ fn an_idle_client_is_closed_after_the_timeout() {
     world.settle();
     assert_eq!(world.closed, [client]);
 }
-
-#[test]
-fn keys_that_must_live_together_and_do_not_are_refused() {
-    let mut world = World::new(2, 1 << 16, &[]);
-    let client = world.open();
-    let refusal = "-CROSSSLOT Keys in request don't hash to the same slot\r\n";
-    // Slots 15495 and 3300: the last and the first worker's.
-    assert_eq!(world.say(client, &line("PFCOUNT a b")), refusal);
-    assert_eq!(world.say(client, &line("PFMERGE {x}1 {x}2 a b")), refusal);
-}

@@ -1,17 +1,20 @@
 //! A gateway thread's core, its lanes, and model workers at the other ends.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use proto::catalogue::StorageCommand as S;
 use proto::counters::gateway_page;
 use proto::frame::{
     Args, MORE_HEADER_BYTES, REPLY_HEADER_BYTES, REQUEST_HEADER_BYTES, ReplyHeader, ReplyKind,
-    RequestHeader, RequestKind, begin_more, complete_reply, flags, lock_answer, padded,
+    RequestHeader, RequestKind, begin_more, complete_reply, flags, padded,
 };
-use proto::registry::{Registry, even_slot_map};
+use proto::registry::{Registry, SlotRange, even_slot_map};
 use proto::resp::ReplyWriter;
 use proto::settings::Settings;
+use proto::slot::slot_of;
 use shm::{Bell, LinkSegment, Party, RingConsumer, RingProducer};
 
 use crate::connection::Origin;
@@ -37,7 +40,43 @@ impl Lot {
     }
 }
 
-type Values = BTreeMap<Vec<u8>, Vec<u8>>;
+pub(super) type Values = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// What all workers of a world hold, and who owns what.
+pub(super) struct Keyspace {
+    slot_map: Vec<SlotRange>,
+    pub(super) databases: RefCell<HashMap<u16, Values>>,
+}
+
+impl Keyspace {
+    fn owner(&self, key: &[u8]) -> usize {
+        let slot = slot_of(key);
+        let mut ranges = self.slot_map.iter();
+        let range = ranges.find(|range| (range.first..=range.last).contains(&slot));
+        usize::from(range.unwrap().worker)
+    }
+
+    /// Worker number `worker` loses what it has.
+    fn forget(&self, worker: usize) {
+        for values in self.databases.borrow_mut().values_mut() {
+            values.retain(|key, _| self.owner(key) != worker);
+        }
+    }
+
+    /// What comes over one ring without a word about others must be its worker's alone.
+    fn check_owner(&self, worker: usize, command: S, args: Args<'_>) {
+        let step = match command {
+            S::WatchKeys => return,
+            S::DbSize => return assert_eq!(self.slot_map.len(), 1, "there are other workers"),
+            S::MSet | S::MSetNx => 2,
+            S::MGet | S::Exists | S::Del | S::Unlink | S::Rename => 1,
+            _ => args.len(),
+        };
+        for key in args.iter_from(1).step_by(step) {
+            assert_eq!(self.owner(key), worker, "{command:?} of a key elsewhere");
+        }
+    }
+}
 
 /// A model of a storage worker: enough commands to tell right from wrong.
 pub(super) struct ModelWorker {
@@ -45,7 +84,7 @@ pub(super) struct ModelWorker {
     replies: RingProducer,
     gateway: Arc<Party>,
     position: usize,
-    values: HashMap<u16, Values>,
+    keyspace: Rc<Keyspace>,
     assembly: HashMap<(u32, u32), Vec<u8>>,
     /// Reply frames that wait for room.
     waiting: Vec<Vec<u8>>,
@@ -55,8 +94,6 @@ pub(super) struct ModelWorker {
     /// Requests that were called back.
     pub(super) returned: usize,
     side: RingConsumer,
-    /// What is prepared: the one that has all locks first, then those that queue.
-    prepared: Vec<Vec<u8>>,
 }
 
 impl ModelWorker {
@@ -67,11 +104,10 @@ impl ModelWorker {
             self.publish();
             return flushed;
         }
-        let controlled = self.control();
-        if !self.prepared.is_empty() || !self.waiting.is_empty() {
-            self.publish();
-            return flushed || controlled;
-        }
+        self.side.refresh().unwrap();
+        let told = self.side.readable().len();
+        self.side.consume(told);
+        self.side.release();
         let readable = self.requests.refresh().unwrap();
         let bytes = self.requests.readable().to_vec();
         assert_eq!(readable, bytes.len());
@@ -90,12 +126,7 @@ impl ModelWorker {
                     self.returned += 1;
                 }
                 RequestKind::Cancel | RequestKind::Unblock => {}
-                RequestKind::Resume
-                | RequestKind::Prepare
-                | RequestKind::Go
-                | RequestKind::Abort
-                | RequestKind::Parked
-                | RequestKind::Ping => {}
+                RequestKind::Resume | RequestKind::Parked | RequestKind::Ping => {}
             }
             at += padded(header.len as usize);
             done += 1;
@@ -103,99 +134,7 @@ impl ModelWorker {
         self.requests.consume(at);
         self.publish();
         self.requests.release();
-        done > 0 || flushed || controlled
-    }
-
-    /// Hears about what is executed with others. All locks are one; true if there was something.
-    fn control(&mut self) -> bool {
-        let mut any = false;
-        while let Some((header, frame)) = self.next_control() {
-            any = true;
-            let is_its = |frame: &Vec<u8>| {
-                let other = RequestHeader::decode(frame).unwrap();
-                (other.connection, other.generation) == (header.connection, header.generation)
-            };
-            match header.kind {
-                RequestKind::Prepare if self.prepared.is_empty() => {
-                    self.answer_lock(&frame, lock_answer::LOCKED);
-                    self.prepared.push(frame);
-                }
-                RequestKind::Prepare => {
-                    let request = RequestHeader::decode(&frame).unwrap();
-                    if request.flags & flags::IN_TURN == 0 {
-                        self.answer_lock(&frame, lock_answer::REFUSED);
-                    } else {
-                        self.prepared.push(frame);
-                    }
-                }
-                kind => {
-                    let at = self.prepared.iter().position(is_its);
-                    let Some(at) = at else { continue };
-                    let frame = self.prepared.remove(at);
-                    if kind == RequestKind::Go {
-                        assert_eq!(at, 0, "it has no locks");
-                        let request = RequestHeader::decode(&frame).unwrap();
-                        self.execute(&request, &frame[REQUEST_HEADER_BYTES..]);
-                    }
-                    if at == 0
-                        && let Some(next) = self.prepared.first().cloned()
-                    {
-                        self.answer_lock(&next, lock_answer::LOCKED);
-                    }
-                }
-            }
-        }
-        any
-    }
-
-    fn answer_lock(&mut self, prepared: &[u8], answer: u32) {
-        let request = RequestHeader::decode(prepared).unwrap();
-        let mut frame = frame(ReplyKind::Lock, &request, b"");
-        frame[20..24].copy_from_slice(&answer.to_le_bytes());
-        self.waiting.push(frame);
-        self.flush();
-        self.last = None;
-    }
-
-    fn next_control(&mut self) -> Option<(RequestHeader, Vec<u8>)> {
-        loop {
-            if self.side.refresh().unwrap() == 0 {
-                return None;
-            }
-            let bytes = self.side.readable().to_vec();
-            let header = RequestHeader::decode(&bytes).unwrap();
-            self.side.consume(padded(header.len as usize));
-            self.side.release();
-            let whole = match header.kind {
-                RequestKind::Prepare => {
-                    let whose = (header.connection, header.generation);
-                    let place = self.assembly.entry(whose).or_default();
-                    assert_eq!(place.len(), header.part as usize);
-                    place.extend_from_slice(&bytes[REQUEST_HEADER_BYTES..header.len as usize]);
-                    if place.len() < header.argc as usize {
-                        continue;
-                    }
-                    self.assembly.remove(&whose).unwrap()
-                }
-                RequestKind::Go | RequestKind::Abort => Vec::new(),
-                _ => continue,
-            };
-            return Some((header, whole));
-        }
-    }
-
-    /// Locks what is prepared, and leaves the answer to the test; `None` if nothing is.
-    pub(super) fn lock_prepared(&mut self) -> Option<RequestHeader> {
-        let (_, frame) = self.next_control()?;
-        self.answer_lock(&frame, lock_answer::LOCKED);
-        self.publish();
-        RequestHeader::decode(&frame).ok()
-    }
-
-    /// Hears that it may go.
-    pub(super) fn take_go(&mut self) {
-        let (header, _) = self.next_control().unwrap();
-        assert_eq!(header.kind, RequestKind::Go);
+        done > 0 || flushed
     }
 
     fn publish(&mut self) {
@@ -249,16 +188,20 @@ impl ModelWorker {
     fn execute(&mut self, header: &RequestHeader, body: &[u8]) {
         let mut spans = std::mem::take(&mut self.spans);
         let args = Args::new(body, header.argc, &mut spans).unwrap();
-        let values = self.values.entry(header.database).or_default();
         let mut reply = Vec::new();
         let resp3 = header.flags & flags::RESP3 != 0;
         let command = S::from_u16(header.command).unwrap();
+        if header.flags & flags::CROSSING == 0 {
+            self.keyspace.check_owner(self.position, command, args);
+        }
+        let mut databases = self.keyspace.databases.borrow_mut();
         run(
             command,
             args,
-            values,
+            databases.entry(header.database).or_default(),
             &mut ReplyWriter::to_vec(&mut reply, resp3),
         );
+        drop(databases);
         self.spans = spans;
         if header.flags & flags::DISCARD == 0 {
             self.answer(header, &reply);
@@ -272,6 +215,15 @@ impl ModelWorker {
         self.requests.consume(padded(header.len as usize));
         self.requests.release();
         header
+    }
+
+    /// Takes all requests that are there and leaves the answers to the test.
+    pub(super) fn take_requests(&mut self) -> Vec<RequestHeader> {
+        let mut requests = Vec::new();
+        while self.requests.refresh().unwrap() > 0 {
+            requests.push(self.take_request());
+        }
+        requests
     }
 
     /// Sends one frame of replies about a request.
@@ -392,10 +344,10 @@ pub(super) fn run(command: S, args: Args<'_>, values: &mut Values, reply: &mut R
             }
             reply.int(1);
         }
-        S::Del | S::Exists => {
+        S::Del | S::Unlink | S::Exists => {
             let found = args.iter_from(1).filter(|&key| match command {
-                S::Del => values.remove(key).is_some(),
-                _ => values.contains_key(key),
+                S::Exists => values.contains_key(key),
+                _ => values.remove(key).is_some(),
             });
             reply.count(found.count());
         }
@@ -407,27 +359,18 @@ pub(super) fn run(command: S, args: Args<'_>, values: &mut Values, reply: &mut R
             }
             None => reply.error(&proto::CommandError::NoSuchKey),
         },
-        S::Export => match values.get(&key) {
-            Some(value) => {
-                reply.array(2);
-                reply.bulk(value);
-                reply.int(-1);
-            }
-            None => reply.null(),
-        },
-        S::Import => {
-            if args.get(4) == b"0" && values.contains_key(&key) {
-                return reply.int(0);
-            }
-            values.insert(key, args.get(2).to_vec());
-            reply.int(1);
-        }
+        S::WatchKeys => reply.ok(),
         other => panic!("the model has no {other:?}"),
     }
 }
 
 /// A link to a model of worker number `worker`.
-fn link_to(worker: usize, ring_bytes: usize, party: &Arc<Party>) -> (LaneParts, ModelWorker) {
+fn link_to(
+    worker: usize,
+    ring_bytes: usize,
+    party: &Arc<Party>,
+    keyspace: &Rc<Keyspace>,
+) -> (LaneParts, ModelWorker) {
     let link = LinkSegment::create("link", ring_bytes, FINGERPRINT).unwrap();
     let (requests, replies) = link.try_clone().unwrap().requester().unwrap();
     let side = link.side_producer().unwrap();
@@ -449,14 +392,13 @@ fn link_to(worker: usize, ring_bytes: usize, party: &Arc<Party>) -> (LaneParts, 
         replies: their_replies,
         gateway: Arc::clone(party),
         position: worker,
-        values: HashMap::new(),
+        keyspace: Rc::clone(keyspace),
         assembly: HashMap::new(),
         waiting: Vec::new(),
         last: None,
         spans: Vec::new(),
         returned: 0,
         side: their_side,
-        prepared: Vec::new(),
     };
     (parts, model)
 }
@@ -466,6 +408,7 @@ pub(super) struct World {
     pub(super) core: Core,
     pub(super) party: Arc<Party>,
     pub(super) workers: Vec<ModelWorker>,
+    pub(super) keyspace: Rc<Keyspace>,
     /// What each client's socket has taken, by place.
     pub(super) received: HashMap<u32, Vec<u8>>,
     /// Places whose sockets were closed.
@@ -511,9 +454,13 @@ impl World {
             millis: 5000,
             unix_micros: 1_700_000_000_000_000,
         };
+        let keyspace = Rc::new(Keyspace {
+            slot_map: registry.slot_map.clone(),
+            databases: RefCell::default(),
+        });
         let mut models = Vec::new();
         for worker in 0..workers {
-            let (parts, model) = link_to(worker, ring_bytes, &party);
+            let (parts, model) = link_to(worker, ring_bytes, &party, &keyspace);
             core.lanes.attach(worker, parts);
             models.push(model);
         }
@@ -521,6 +468,7 @@ impl World {
             core,
             party,
             workers: models,
+            keyspace,
             received: HashMap::new(),
             closed: Vec::new(),
         }
@@ -528,7 +476,8 @@ impl World {
 
     /// Worker number `worker`, without its values, comes with a new link.
     pub(super) fn attach_again(&mut self, worker: usize) {
-        let (parts, model) = link_to(worker, 1 << 16, &self.party);
+        self.keyspace.forget(worker);
+        let (parts, model) = link_to(worker, 1 << 16, &self.party, &self.keyspace);
         self.workers[worker] = model;
         let parts = Box::new(parts);
         self.core.letter(Letter::Attach { worker, parts });

@@ -5,6 +5,11 @@
 //!   1  the number of the script that is to end                                written by gateways
 //!   2  when it began, in milliseconds since 1970                              written by the worker
 //!   3  if it is a function: its name and the words of its call                 written by the worker
+//!  23  the workers that it holds, one bit each                                 written by the worker
+//!  24  an asker and its number: is a key changed that ...                      written by another worker
+//!  25  ... this client (link << 32 | connection) watches here, ...             the same, before
+//!  26  ... which are so many (generation << 32 | keys)?                        the same
+//!  27  asker and number << 1 | whether one is                                  written by the worker
 //! ```
 //!
 //! A script that ends at once never appears here. Numbers are not used twice while a worker lives, so a
@@ -21,7 +26,17 @@ pub const SCRIPT_BEGAN: usize = 2;
 /// The call of a function: the words of [`call_words`] from here on.
 pub const SCRIPT_CALL: usize = 3;
 /// How many of them.
-const CALL_WORDS: usize = 28;
+const CALL_WORDS: usize = 20;
+/// The workers that the script holds.
+pub const SCRIPT_HOLDS: usize = SCRIPT_CALL + CALL_WORDS;
+/// Who asks about watched keys, and its number.
+pub const WATCH_ASK: usize = SCRIPT_HOLDS + 1;
+/// The client that watches.
+pub const WATCH_CLIENT: usize = SCRIPT_HOLDS + 2;
+/// Its generation, and how many keys it watches.
+pub const WATCH_COUNT: usize = SCRIPT_HOLDS + 3;
+/// The answer.
+pub const WATCH_ANSWER: usize = SCRIPT_HOLDS + 4;
 
 /// Texts as words: a byte that says how long each is, and its bytes; a 0 behind the last one. What does not
 /// fit is left out.

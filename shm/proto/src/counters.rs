@@ -91,6 +91,8 @@ counters! {
         LastSeenMillis,
         /// Commands that wait for keys. A level.
         Waiters,
+        /// Keys that clients of other workers wait for.
+        Interests,
         /// Commands that wait for keys until a certain time. A level.
         WaitersTimed,
         /// Keys that somebody waits for. A level.

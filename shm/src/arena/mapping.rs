@@ -168,6 +168,32 @@ impl Mapping {
         Ok((mapping, origin))
     }
 
+    /// Maps the arena of another process beside it; nothing if it is still blank. What is in it must be
+    /// left alone while its owner, or somebody else, works in it.
+    ///
+    /// # Errors
+    /// As for [`Mapping::attach`].
+    pub fn visit(
+        memory: OwnedFd,
+        index: u32,
+        fingerprint: u64,
+    ) -> Result<Option<Mapping>, ArenaError> {
+        let stat = fstat(&memory).map_err(system("look at the memory of an arena"))?;
+        let bytes = u64::try_from(stat.st_size).map_err(|_| ArenaError::BadLength(0))?;
+        let base = map(index, bytes, Some(&memory))?;
+        let mapping = Mapping {
+            base,
+            bytes: bytes as usize,
+            memory: Some(memory),
+        };
+        // SAFETY: the mapping is at least one header long, and nobody else is in it now.
+        if unsafe { mapping.base.as_ref() }.magic == 0 {
+            return Ok(None);
+        }
+        mapping.open(index, fingerprint)?;
+        Ok(Some(mapping))
+    }
+
     /// An arena that only this process has.
     ///
     /// # Errors

@@ -1,30 +1,10 @@
 //! Commands that only other processes of the system send.
 //!
-//! The gateway uses them for commands over keys of several workers (it fetches with one and stores
-//! with another) and for switches that every worker must hear of.
-//!
-//! Payload of a moved value; only workers of one build exchange it.
-//!
-//! ```text
-//!   | kind u8 | string: encoding u8 | its bytes (an integer as text) ... |
-//!             | packed: form u8     | packed bytes ...                   |
-//!             | structures: 255     | as DUMP writes them                |
-//! ```
+//! The gateway uses them for switches that every worker must hear of, and for what DEBUG wants to know.
 
 use crate::commands::prelude::*;
-use crate::keyspace::{Encoding, Form};
-use crate::rdb::{self, Decoder, Dialect};
 use proto::settings::parse_memory;
-use proto::time::UnixMillis;
 use std::time::Duration;
-
-pub(crate) use super::bitmap::bitop_of_values as bitop_store;
-pub(crate) use super::string::{lcs_of_values as lcs, strings};
-
-const ENCODING_AUTO: u8 = 0;
-const ENCODING_RAW: u8 = 1;
-/// Instead of a form: what follows is a type and a value as `rdb` writes them.
-const WRITTEN: u8 = 255;
 
 /// Elements of so many bytes or more cannot be told to have nodes of their own.
 const PLAIN_FROM_MAX: u64 = (1 << 32) - (1 << 20);
@@ -111,82 +91,4 @@ pub(super) fn with_length(len: usize) -> usize {
 /// _UNIT, _WATCH and others that the loop runs: here they come only by mistake.
 pub(crate) fn by_loop(_: &mut Context<'_>, _: Args<'_>) -> CommandResult {
     Err(CommandError::Internal)
-}
-
-/// _EXPORT key
-pub(crate) fn export(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
-    let key = ctx.first_key(args);
-    let Some(found) = ctx.keyspace.find(&key, ctx.now, Access::Peek) else {
-        ctx.reply.null();
-        return Ok(());
-    };
-    let mut payload = vec![found.kind() as u8];
-    if found.is_structure() {
-        payload.extend([WRITTEN, rdb::type_of(&found)]);
-        rdb::write_value(&found, &mut rdb::Writer::new(&mut payload, false));
-    } else if found.kind() == ValueKind::String {
-        payload.push(if found.encoding() == Encoding::Raw {
-            ENCODING_RAW
-        } else {
-            ENCODING_AUTO
-        });
-        with_bytes(found.string(), |bytes| payload.extend_from_slice(bytes));
-    } else {
-        payload.push(found.form().0);
-        payload.extend_from_slice(found.packed());
-    }
-    let expiry = found.expiry().map_or(-1, |at| at.get() as i64);
-    ctx.reply.array(2);
-    ctx.reply.bulk(&payload);
-    ctx.reply.int(expiry);
-    Ok(())
-}
-
-/// _IMPORT key payload expiry replace
-///
-/// Replies 1, or 0 if the key exists and must not be replaced.
-pub(crate) fn import(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
-    let [kind, how, bytes @ ..] = args.get(2) else {
-        return Err(CommandError::Syntax);
-    };
-    let Some(kind) = ValueKind::ALL
-        .into_iter()
-        .find(|known| *known as u8 == *kind)
-    else {
-        return Err(CommandError::Syntax);
-    };
-    let expiry = match u64::try_from(integer(args.get(3))?) {
-        Ok(at) => Expiry::At(UnixMillis(at)),
-        Err(_) => Expiry::Clear,
-    };
-    let may_replace = integer(args.get(4))? != 0;
-    let key = ctx.first_key(args);
-    let is_free = ctx.keyspace.find(&key, ctx.now, Access::Write).is_none();
-    if is_free || may_replace {
-        if kind == ValueKind::String {
-            let value = match *how {
-                ENCODING_RAW => StringValue::Raw(bytes),
-                _ => StringValue::Auto(bytes),
-            };
-            ctx.keyspace.set_string(&key, value, expiry);
-        } else {
-            if *how == WRITTEN {
-                let decoder = Decoder::new(ctx.settings, ctx.hash_seed).keeping_large();
-                let value = decoder.decode_payload(bytes, Dialect::Redis);
-                value
-                    .map_err(|_| CommandError::Internal)?
-                    .store(ctx.keyspace, &key);
-            } else {
-                let form = Form(*how % 8);
-                ctx.keyspace.replace_with_packed(&key, kind, form, bytes);
-            }
-            if let Expiry::At(at) = expiry {
-                ctx.keyspace.set_expiry(&key, Some(at));
-            }
-        }
-        ctx.changed(1);
-        ctx.signal_ready(&key);
-    }
-    ctx.reply.int(i64::from(is_free || may_replace));
-    Ok(())
 }

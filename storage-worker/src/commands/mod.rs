@@ -18,14 +18,15 @@ mod hyperloglog;
 mod internal;
 mod keyspace;
 mod list;
+pub(crate) mod moved;
 mod object;
 mod scan_options;
 mod script;
 mod server;
 mod set;
-mod sort;
+pub(crate) mod sort;
 mod sorted_set;
-mod stream;
+pub(crate) mod stream;
 mod string;
 
 use crate::context::{CommandResult, Context};

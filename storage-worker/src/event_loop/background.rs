@@ -70,6 +70,11 @@ impl Background {
         }
     }
 
+    /// Somebody else has changed the keyspace: keys may expire earlier than was known.
+    pub(crate) fn look_soon(&mut self) {
+        self.due = UnixMillis(0);
+    }
+
     /// How long the loop may sleep.
     pub(crate) fn time_left(&self, now: UnixMillis) -> Duration {
         Duration::from_millis(self.due.since(now).clamp(1, IDLE_INTERVAL_MS))

@@ -54,6 +54,11 @@ impl Bracket {
         self.ended.take()
     }
 
+    /// How many brackets are open.
+    pub(crate) fn depth(&self) -> u32 {
+        self.depth.get()
+    }
+
     /// The arena is about to change.
     #[inline]
     pub(crate) fn begin(&self, db: u16, slot: u16) {

@@ -4,21 +4,25 @@
 
 use super::bracket::Bracket;
 use super::clock::Clock;
-use super::locks::Locks;
 use super::parked::Parked;
 use super::replies::ReplyPosition;
 use super::requests::Ahead;
 use super::tally::Tally;
+use super::visit::Visits;
 use super::waiters::Waiters;
 use super::watching::Watching;
-use crate::blocking::Signal;
+use crate::blocking::{Signal, WaitKey};
 use crate::engine::Engine;
+use crate::keyspace::Keyspace;
+use crate::neighbours::Workers;
 use crate::random::Random;
 use crate::settings::MemoryLimit;
+use crate::unit::NestedWrite;
 use proto::catalogue::StorageCommand;
 use proto::counters::{DatabaseCounter, WorkerCounter, worker_page};
 use proto::time::UnixMillis;
 use shm::{CommitLine, Party};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 /// Bits of `CommitLine::started`.
@@ -82,8 +86,14 @@ pub(crate) struct Core {
     pub(crate) inner_reply: Vec<u8>,
     /// Those who wait.
     pub(crate) waiters: Waiters,
-    /// Slots that commands over several workers have locked.
-    pub(crate) locks: Locks,
+    /// The other workers, if there are any.
+    pub(crate) visits: Option<Box<Visits>>,
+    /// Something could not be done because other workers were not to be had: it is tried again soon.
+    pub(crate) is_put_off: bool,
+    /// Keys that clients of other workers wait for, and which workers.
+    pub(crate) interests: HashMap<WaitKey, Workers>,
+    /// What has written while others were visited whose owners must hear of it.
+    pub(crate) writes_elsewhere: Vec<NestedWrite>,
     /// Those who watch keys.
     pub(crate) watching: Watching,
     /// Signals for somebody who could not be served, because there was no room for the reply.
@@ -126,7 +136,10 @@ impl Core {
             evictions_failed: 0,
             inner_reply: Vec::new(),
             waiters: Waiters::default(),
-            locks: Locks::default(),
+            visits: None,
+            is_put_off: false,
+            interests: HashMap::new(),
+            writes_elsewhere: Vec::new(),
             watching: Watching::default(),
             broken: Vec::new(),
             deferred: Vec::new(),
@@ -136,6 +149,11 @@ impl Core {
             random: Random::new(seed),
             last,
         }
+    }
+
+    /// Any count may have changed.
+    pub(crate) fn note_everything_changed(&mut self) {
+        self.changed = u64::MAX;
     }
 
     /// Looks at the clock: the time of the commands that follow.
@@ -195,26 +213,9 @@ impl Core {
         self.engine.keyspace.note_average_size();
         let page = self.party.counters();
         let keyspace = &self.engine.keyspace;
-        for db in 0..self.engine.settings.databases {
-            if self.changed >> (db % 64) & 1 == 1 {
-                page.set(
-                    worker_page::database(db, DatabaseCounter::Keys),
-                    keyspace.len(db),
-                );
-                page.set(
-                    worker_page::database(db, DatabaseCounter::Expires),
-                    keyspace.expires(db),
-                );
-                page.set(
-                    worker_page::database(db, DatabaseCounter::KeysWithExpiringFields),
-                    keyspace.expiring_hashes(db),
-                );
-            }
-        }
+        let databases = self.engine.settings.databases;
+        count_keys(&self.party, keyspace, databases, self.changed);
         self.changed = 0;
-        let used = keyspace.used_bytes();
-        page.set(WorkerCounter::UsedBytes.place(), used);
-        page.max(WorkerCounter::UsedBytesPeak.place(), used);
         let counters = keyspace.counters();
         page.set(WorkerCounter::Expired.place(), counters.expired);
         page.set(
@@ -322,12 +323,13 @@ impl Core {
 
     /// Call it after any change of the waiters: commands signal only if there are some.
     pub(crate) fn note_waiters(&mut self) {
-        self.engine.effects.waking.has_waiters = !self.waiters.is_empty();
+        self.engine.effects.waking.has_waiters = self.is_anybody_waiting();
         self.bracket
-            .watch_streams(self.waiters.keys_without_key() > 0);
+            .watch_streams(self.waiters.keys_without_key() > 0 || !self.interests.is_empty());
         let page = self.party.counters();
         let set = |counter: WorkerCounter, level: usize| page.set(counter.place(), level as u64);
         set(WorkerCounter::Waiters, self.waiters.len());
+        set(WorkerCounter::Interests, self.interests.len());
         set(WorkerCounter::WaitersTimed, self.waiters.with_deadline());
         set(WorkerCounter::WaitedKeys, self.waiters.keys());
         set(
@@ -400,4 +402,20 @@ impl Core {
         }
         evicted > 0 || !self.is_over_limit()
     }
+}
+
+/// Writes keys and bytes of a keyspace to the page of its owner: of the databases in `changed`, by number
+/// modulo 64.
+pub(super) fn count_keys(party: &Party, keyspace: &Keyspace, databases: u16, changed: u64) {
+    use DatabaseCounter::{Expires, Keys, KeysWithExpiringFields};
+    let page = party.counters();
+    for db in (0..databases).filter(|db| changed >> (db % 64) & 1 == 1) {
+        page.set(worker_page::database(db, Keys), keyspace.len(db));
+        page.set(worker_page::database(db, Expires), keyspace.expires(db));
+        let hashes = keyspace.expiring_hashes(db);
+        page.set(worker_page::database(db, KeysWithExpiringFields), hashes);
+    }
+    let used = keyspace.used_bytes();
+    page.set(WorkerCounter::UsedBytes.place(), used);
+    page.max(WorkerCounter::UsedBytesPeak.place(), used);
 }

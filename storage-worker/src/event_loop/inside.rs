@@ -9,9 +9,8 @@
 
 use super::core::Core;
 use super::watching::View;
-use crate::blocking::TimeoutReply;
 use crate::engine::{Engine, Executed};
-use crate::unit::Failure;
+use crate::unit::{Failure, NestedWrite};
 use proto::catalogue::StorageCommand;
 use proto::frame::{RequestHeader, flags};
 use proto::resp::reply::ReplyWriter;
@@ -25,10 +24,17 @@ impl Core {
         command: StorageCommand,
         body: &[u8],
         out: &mut Vec<u8>,
-    ) -> Executed {
+    ) {
         let is_resp3 = request.flags & flags::RESP3 != 0;
         let changes = self.engine.effects.changes;
         let runs_script = Engine::runs_script(command);
+        if self.is_visiting() && !runs_script {
+            if let Some(block) = self.cross(request, command, body, out) {
+                Self::write_null(&block, is_resp3, out);
+                self.tally.count(command, None);
+            }
+            return;
+        }
         if runs_script {
             let is_memory_short = self.is_over_limit();
             self.begin_script(is_memory_short);
@@ -41,11 +47,7 @@ impl Core {
             self.end_script(request, command, &mut executed);
         }
         if let Some(block) = self.engine.effects.waking.block.take() {
-            let mut reply = ReplyWriter::to_vec(out, is_resp3);
-            match block.on_timeout {
-                TimeoutReply::NullArray => reply.null_array(),
-                TimeoutReply::Null => reply.null(),
-            }
+            Self::write_null(&block, is_resp3, out);
         }
         if Engine::writes(command) {
             self.note_change(request.database);
@@ -54,15 +56,15 @@ impl Core {
             }
         }
         self.tally.count(command, executed.error);
-        executed
     }
 
     /// A script is about to run.
     pub(crate) fn begin_script(&mut self, is_memory_short: bool) {
         self.engine.scripts.surroundings.is_memory_short = is_memory_short;
+        let is_watched = !self.watching.is_empty() || self.is_watched_elsewhere();
         let nested = &mut self.engine.effects.nested;
         nested.has_written = false;
-        nested.writes = (!self.watching.is_empty()).then(Vec::new);
+        nested.writes = is_watched.then(Vec::new);
     }
 
     /// A script has run: counts what it has called, and touches what is watched.
@@ -97,19 +99,23 @@ impl Core {
             self.note_change(request.database);
         }
         for write in writes.into_iter().flatten() {
-            let header = RequestHeader {
-                database: write.db,
-                argc: write.argc,
-                ..*request
-            };
-            let view = View {
-                keyspace: &self.engine.keyspace,
-                hash_seed: self.engine.hash_seed(),
-                now: self.now,
-            };
-            let what = (&write.body[..], write.has_changed);
-            self.watching.note(write.command, &header, what, &view);
+            self.note_nested_write(&write);
+            if self.is_watched_elsewhere() {
+                self.writes_elsewhere.push(write);
+            }
         }
+    }
+
+    /// A command inside of another one, or of a visitor, has written: whoever watches a key is to know.
+    pub(super) fn note_nested_write(&mut self, write: &NestedWrite) {
+        let view = View {
+            keyspace: &self.engine.keyspace,
+            hash_seed: self.engine.hash_seed(),
+            now: self.now,
+        };
+        let what = (&write.body[..], write.has_changed);
+        self.watching
+            .note(write.command, (write.db, write.argc), what, &view);
     }
 
     /// A command that writes has run while somebody watches keys; there were so many `changes` before it.
@@ -127,7 +133,8 @@ impl Core {
             hash_seed: self.engine.hash_seed(),
             now: self.now,
         };
+        let about = (request.database, request.argc);
         self.watching
-            .note(command, request, (body, has_changed), &view);
+            .note(command, about, (body, has_changed), &view);
     }
 }

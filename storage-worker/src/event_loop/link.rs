@@ -29,6 +29,7 @@
 //! because of it (`wake`).
 
 use super::core::{Core, Place};
+use super::crossing::Entry;
 use super::parked::Parked;
 use super::replies::{Placed, Replies};
 use super::requests::{Assembly, look_ahead};
@@ -39,8 +40,9 @@ use proto::CommandError;
 use proto::catalogue::StorageCommand;
 use proto::counters::WorkerCounter;
 use proto::frame::{
-    FrameError, REQUEST_FLAGS_OFFSET, ReplyKind, RequestHeader, RequestKind, flags, lock_answer,
+    FrameError, REQUEST_FLAGS_OFFSET, ReplyKind, RequestHeader, RequestKind, flags,
 };
+use proto::time::UnixMillis;
 use shm::{Bell, CommitLine, Party, RingConsumer, RingProducer, ShmError};
 use std::fmt;
 
@@ -129,8 +131,10 @@ pub(crate) struct Link {
     assembly: Assembly,
     peer: Peer,
     side: Side,
-    /// The next request needs a slot that is locked.
+    /// The next request needs keyspaces of other workers that are not to be had now.
     is_stopped: bool,
+    /// Since when.
+    stopped_since: Option<UnixMillis>,
     /// Bytes of the executed request whose reply waits for room, 0 if there is none.
     held: usize,
 }
@@ -154,6 +158,7 @@ impl Link {
             peer,
             side: Side::new(side),
             is_stopped: false,
+            stopped_since: None,
             held: 0,
         }
     }
@@ -307,75 +312,6 @@ impl Link {
         }
     }
 
-    /// Hears about requests that are executed together with others on other workers.
-    #[cold]
-    fn take_controls(&mut self, core: &mut Core) -> Result<(), LinkError> {
-        while self.can_push()
-            && let Some((header, frame)) = self.side.next_control()?
-        {
-            match header.kind {
-                RequestKind::Prepare => self.prepare(core, &frame),
-                RequestKind::Abort => core.locks.abort(self.id, &header),
-                _ => self.go(core, &header),
-            }
-        }
-        self.publish(core);
-        if self.side.release() {
-            self.peer.ring();
-        }
-        Ok(())
-    }
-
-    /// Memory is checked here: a request that is prepared is executed, as the others that it belongs to.
-    fn prepare(&mut self, core: &mut Core, frame: &[u8]) {
-        let request = RequestHeader::decode(frame);
-        let command = request.as_ref().ok();
-        let command = command.and_then(|it| StorageCommand::from_u16(it.command));
-        let needs_room = command.is_some_and(Engine::denies_oom) && core.is_over_limit();
-        match request {
-            Ok(request) if needs_room && !core.in_background(Core::make_room) => {
-                let answer = (self.id, request, lock_answer::OUT_OF_MEMORY);
-                core.locks.answers.push(answer);
-            }
-            _ => core.locks.prepare(self.id, frame),
-        }
-    }
-
-    /// Executes what was prepared, under a line that says so: no request in the ring is to blame.
-    fn go(&mut self, core: &mut Core, header: &RequestHeader) {
-        let Some(prepared) = core.locks.take(self.id, header) else {
-            tracing::error!(?header, "nothing is prepared for this connection");
-            return;
-        };
-        let place = self.place(0);
-        core.begin_serving(core.ticket(), place, self.replies.position());
-        Runner {
-            core,
-            replies: &mut self.replies,
-            place,
-            len: 0,
-        }
-        .run_prepared(&prepared);
-        self.replies.close();
-        core.end_serving(place, self.replies.position());
-        core.locks.release(&prepared);
-    }
-
-    /// Tells the peer whether a request has its locks, with the next publication; false if there is no
-    /// room for that now.
-    pub(crate) fn answer_lock(&mut self, request: &RequestHeader, answer: u32) -> bool {
-        let can_push = self.can_push();
-        if can_push {
-            self.replies.tell_lock(request, answer);
-        }
-        can_push
-    }
-
-    /// Publishes what was told.
-    pub(crate) fn publish_answers(&mut self, core: &mut Core) {
-        self.publish(core);
-    }
-
     /// Whether a turn would do something: a look at the rings themselves.
     pub(crate) fn has_work(&mut self) -> bool {
         if self.is_resuming() {
@@ -383,9 +319,6 @@ impl Link {
         }
         if self.replies.is_waiting() {
             return self.replies.can_go_on();
-        }
-        if self.side.has_control() {
-            return true;
         }
         // A damaged ring counts as work, so that the next turn finds it.
         self.requests.refresh().map_or(true, |bytes| bytes > 0) && self.replies.has_room()
@@ -402,9 +335,6 @@ impl Link {
         if self.replies.is_waiting() && !self.go_on(core) {
             return Ok(Turn::Jammed);
         }
-        if self.side.has_control() {
-            self.take_controls(core)?;
-        }
         if self.requests.refresh()? == 0 {
             return Ok(Turn::Idle);
         }
@@ -420,10 +350,13 @@ impl Link {
                 break;
             }
         }
+        if core.is_visiting() {
+            core.leave();
+        }
         self.publish(core);
         if self.held > 0 {
             Ok(Turn::Jammed)
-        } else if std::mem::take(&mut self.is_stopped) || self.requests.readable().is_empty() {
+        } else if !std::mem::take(&mut self.is_stopped) && self.requests.readable().is_empty() {
             Ok(Turn::Done)
         } else {
             Ok(Turn::Busy)
@@ -455,6 +388,7 @@ impl Link {
         let mut taken = 0;
         let mut done = 0;
         let mut held = None;
+        let mut is_crossed = core.is_visiting();
         for frame in ahead.iter().take(most) {
             if !self.replies.has_room() {
                 break;
@@ -472,13 +406,25 @@ impl Link {
                 place,
                 len: end,
             };
-            if runner.core.locks.is_any()
-                && runner.must_wait(&mut self.assembly, &frame.header, body)
-            {
-                self.is_stopped = true;
-                break;
+            let is_crossing = frame.header.flags & flags::CROSSING != 0;
+            let mut refusal = None;
+            if is_crossing || is_crossed {
+                match runner.come_in(&mut self.assembly, &frame.header, body, self.stopped_since) {
+                    Entry::Open => self.stopped_since = None,
+                    Entry::Refused(error) => refusal = Some(error),
+                    Entry::NotNow => {
+                        self.is_stopped = true;
+                        self.stopped_since.get_or_insert(runner.core.now);
+                        break;
+                    }
+                }
+                is_crossed |= is_crossing;
             }
             let ran = match frame.header.kind {
+                _ if refusal.is_some() => {
+                    self.stopped_since = None;
+                    runner.refuse(&frame.header, &refusal.unwrap_or(CommandError::Internal))
+                }
                 RequestKind::Request => runner.run(&frame.header, body, frame.hash),
                 RequestKind::RequestPart => {
                     runner.assemble(&mut self.assembly, &frame.header, body)?
@@ -487,11 +433,7 @@ impl Link {
                 RequestKind::Cancel => runner.cancel(&frame.header),
                 RequestKind::Unblock => runner.unblock(&frame.header),
                 RequestKind::Recalled => runner.give_back(&frame.header),
-                RequestKind::Resume
-                | RequestKind::Parked
-                | RequestKind::Prepare
-                | RequestKind::Go
-                | RequestKind::Abort => Ran::Done, // only on the side ring
+                RequestKind::Resume | RequestKind::Parked => Ran::Done, // only on the side ring
             };
             if let Ran::Held { wrote } = ran {
                 held = Some((frame.end() - taken, wrote));

@@ -40,7 +40,6 @@ impl Links {
         self.0.retain(|served| served.link.id() != link);
         core.waiters.remove_link(link);
         core.watching.remove_link(link);
-        core.locks.remove_link(link);
         core.note_watchers();
         core.note_waiters();
     }
@@ -93,41 +92,8 @@ impl Links {
             if core.is_signalled() {
                 wake::serve_ready(core, &mut self.0);
             }
-            if !core.locks.answers.is_empty() {
-                self.answer_locks(core);
-            }
-        }
-        // Links that were stopped at a locked slot go on.
-        if core.locks.take_released() {
-            self.0
-                .iter_mut()
-                .for_each(|served| served.is_pending = true);
-            is_more = true;
         }
         is_more
-    }
-
-    /// Tells those who want locks whether they have them. Who cannot be told now is told later: the peer
-    /// has been asked to ring.
-    #[cold]
-    fn answer_locks(&mut self, core: &mut Core) {
-        let mut answers = std::mem::take(&mut core.locks.answers);
-        let mut told: Vec<u32> = Vec::new();
-        answers.retain(|(link, request, answer)| {
-            let served = self.0.iter_mut().find(|served| served.link.id() == *link);
-            let Some(served) = served else { return false };
-            let is_told = served.link.answer_lock(request, *answer);
-            if is_told && !told.contains(link) {
-                told.push(*link);
-            }
-            !is_told
-        });
-        for served in &mut self.0 {
-            if told.contains(&served.link.id()) {
-                served.link.publish_answers(core);
-            }
-        }
-        core.locks.answers.append(&mut answers);
     }
 
     /// Those who wait and are not woken by a command: their time is over, there is room for a reply

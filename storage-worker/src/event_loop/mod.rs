@@ -22,16 +22,19 @@
 //! Cost: an idle worker sleeps in one system call and wakes for its timer ten times a second.
 //! Not here: what a request does (`engine`), the protocol of one link (`link`).
 
+mod asking;
 mod background;
 mod bracket;
 mod broker;
 mod clock;
 mod control;
 mod core;
+mod crossing;
 mod inside;
+mod interest;
 mod link;
 mod links;
-mod locks;
+mod notes;
 mod parked;
 #[cfg(test)]
 mod recall_tests;
@@ -45,6 +48,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod unit;
+mod visit;
 mod waiters;
 #[cfg(test)]
 mod waiting_tests;
@@ -62,8 +66,7 @@ use proto::counters::WorkerCounter;
 use proto::settings::Settings;
 use proto::time::UnixMillis;
 use runtime::{ControlSender, FromChild};
-use shm::{Party, PartyState};
-use std::collections::BTreeMap;
+use shm::{Lease, Party, PartyState};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -90,10 +93,6 @@ pub(crate) struct EventLoop {
     background: Background,
     control: ControlThread,
     sender: ControlSender,
-    /// Pages of the other workers, for the memory limit.
-    others: BTreeMap<u32, Party>,
-    /// Arena generation, arena and journal of the other workers.
-    neighbours: BTreeMap<u32, (u64, OwnedFd, OwnedFd)>,
     own_index: u32,
     /// Which process of its line this is: the number under which it asks gateways to resume.
     epoch: u32,
@@ -104,7 +103,7 @@ pub(crate) struct EventLoop {
     fingerprint: u64,
     is_draining: bool,
     /// The arena must stay mapped as long as anything above lives.
-    _arena: shm::arena::Mapping,
+    _arena: std::rc::Rc<shm::arena::Mapping>,
 }
 
 impl EventLoop {
@@ -113,6 +112,9 @@ impl EventLoop {
         self.core.party.set_state(PartyState::Ready as u32);
         self.report(&FromChild::Ready);
         while !self.is_finished() {
+            if self.core.come_home() {
+                self.background.look_soon();
+            }
             self.core.tick();
             self.read_mail();
             let is_busy = match self.resuming {
@@ -125,6 +127,7 @@ impl EventLoop {
             if let Some((link, generation)) = self.broker.take_broken() {
                 self.report(&FromChild::LinkBroken { link, generation });
             }
+            self.core.go_out(!is_busy);
             if !is_busy {
                 self.sleep();
             }
@@ -166,15 +169,15 @@ impl EventLoop {
         self.core.others_used_bytes = self.others_used_bytes();
         let is_more = self.links.serve(&mut self.core);
         self.background.run_if_due(&mut self.core);
-        is_more || self.core.is_signalled()
+        let is_put_off = std::mem::take(&mut self.core.is_put_off);
+        is_more || is_put_off || self.core.is_signalled()
     }
 
     fn others_used_bytes(&self) -> u64 {
         let used = |party: &Party| party.counters().get(WorkerCounter::UsedBytes.place());
-        if self.core.limit.bytes == 0 {
-            0
-        } else {
-            self.others.values().map(used).sum()
+        match &self.core.visits {
+            Some(visits) if self.core.limit.bytes != 0 => visits.pages.values().map(used).sum(),
+            _ => 0,
         }
     }
 
@@ -183,7 +186,7 @@ impl EventLoop {
         let party = &self.core.party;
         let doorbell = party.doorbell();
         doorbell.prepare_sleep();
-        if party.news().any() || self.control.has_mail() {
+        if party.news().any() || self.control.has_mail() || self.core.was_visited() {
             doorbell.cancel_sleep();
             self.links.note_news(&self.core);
             return;
@@ -216,8 +219,10 @@ impl EventLoop {
                     self.report(&FromChild::Detached { link });
                 }
                 Mail::Worker(index, party) => {
-                    if index != self.own_index {
-                        self.others.insert(index, party);
+                    if index != self.own_index
+                        && let Some(visits) = &mut self.core.visits
+                    {
+                        visits.pages.insert(index as usize, party);
                     }
                 }
                 Mail::Neighbour {
@@ -225,9 +230,7 @@ impl EventLoop {
                     generation,
                     arena,
                     journal,
-                } => {
-                    self.neighbours.insert(index, (generation, arena, journal));
-                }
+                } => self.meet(index, generation, arena, journal),
                 Mail::Settings(version, settings, registry) => {
                     self.apply(&settings);
                     let scripts = &mut self.core.engine.scripts;
@@ -236,6 +239,17 @@ impl EventLoop {
                 }
                 Mail::Drain(within) => self.drain(within),
             }
+        }
+    }
+
+    /// Another worker, or its new arena.
+    fn meet(&mut self, index: u32, generation: u64, arena: OwnedFd, journal: OwnedFd) {
+        let Some(visits) = &mut self.core.visits else {
+            return;
+        };
+        match Lease::open(journal, self.fingerprint, self.own_index) {
+            Ok(lease) => visits.meet(index as usize, generation, arena, lease),
+            Err(error) => tracing::error!(index, %error, "lease of another worker not usable"),
         }
     }
 

@@ -338,16 +338,6 @@ impl Replies {
         });
     }
 
-    /// Says whether a request has its locks.
-    pub(crate) fn tell_lock(&mut self, request: &RequestHeader, answer: u32) {
-        self.close();
-        self.send(ReplyHeader {
-            len: REPLY_HEADER_BYTES as u32,
-            count: answer,
-            ..header_for(request, ReplyKind::Lock)
-        });
-    }
-
     /// Sends a frame that is no reply behind that to `request`, unless there is no room for it.
     #[cold]
     pub(crate) fn tell(&mut self, request: &RequestHeader, kind: ReplyKind, bytes: Vec<u8>) {

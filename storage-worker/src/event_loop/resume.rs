@@ -98,38 +98,6 @@ impl Side {
         }
     }
 
-    /// What a peer that has told everything says next about requests to be executed together with others;
-    /// the whole frame of one that is prepared.
-    pub(super) fn next_control(&mut self) -> Result<Option<(RequestHeader, Vec<u8>)>, LinkError> {
-        loop {
-            if self.ring.readable().is_empty() && self.ring.refresh()? == 0 {
-                return Ok(None);
-            }
-            let bytes = self.ring.readable();
-            let header = RequestHeader::decode(bytes)?;
-            let body = &bytes[REQUEST_HEADER_BYTES..header.len as usize];
-            let control = match header.kind {
-                RequestKind::Prepare => match self.assembly.accept(&header, body) {
-                    Assembled::Whole(frame) => Some(frame),
-                    Assembled::Nothing | Assembled::Again => None,
-                },
-                RequestKind::Go | RequestKind::Abort => Some(Vec::new()),
-                _ => None,
-            };
-            let len = padded(header.len as usize).min(bytes.len());
-            self.ring.consume(len);
-            if let Some(frame) = control {
-                return Ok(Some((header, frame)));
-            }
-        }
-    }
-
-    /// Whether there is something about such requests.
-    pub(super) fn has_control(&mut self) -> bool {
-        // A damaged ring counts as work, so that it is found.
-        !self.ring.readable().is_empty() || self.ring.refresh().map_or(true, |bytes| bytes > 0)
-    }
-
     /// Gives back what was read; whether the peer waits to hear of it.
     pub(super) fn release(&mut self) -> bool {
         self.ring.release()

@@ -5,7 +5,6 @@
 
 use super::core::{Core, Place};
 use super::link::LinkError;
-use super::locks::Prepared;
 use super::parked::Parked;
 use super::replies::{Placed, Replies};
 use super::requests::{Assembled, Assembly};
@@ -14,9 +13,7 @@ use crate::engine::{Engine, Executed};
 use proto::CommandError;
 use proto::catalogue::StorageCommand;
 use proto::counters::ErrorCounter;
-use proto::frame::{
-    Args, REQUEST_HEADER_BYTES, ReplyKind, RequestHeader, RequestKind, flags, reply_flags,
-};
+use proto::frame::{Args, REQUEST_HEADER_BYTES, ReplyKind, RequestHeader, flags, reply_flags};
 use proto::resp::reply::ReplyWriter;
 use proto::slow_call::write_arguments;
 use std::time::Duration;
@@ -58,6 +55,9 @@ impl Runner<'_> {
         let (Some(command), None) = (command, &refused) else {
             return self.refuse(request, &refused.unwrap_or(CommandError::Internal));
         };
+        if request.flags & flags::CROSSING != 0 {
+            return self.run_crossing(request, command, body);
+        }
         if !Engine::only_reads(command) {
             return self.run_other(request, command, body, hash);
         }
@@ -115,52 +115,12 @@ impl Runner<'_> {
         }
     }
 
-    /// Whether a frame needs a slot that is locked.
-    #[cold]
-    pub(super) fn must_wait(
-        &mut self,
-        assembly: &mut Assembly,
-        header: &RequestHeader,
-        body: &[u8],
-    ) -> bool {
-        let locks = &mut self.core.locks;
-        match header.kind {
-            RequestKind::Request => locks.block(header, body),
-            RequestKind::RequestPart => {
-                assembly.is_held(header, body, |frame| locks.block_frame(frame))
-            }
-            _ => false,
-        }
-    }
-
-    /// Runs a request that was prepared.
-    pub(super) fn run_prepared(&mut self, prepared: &Prepared) {
-        let (request, command, body) = (&prepared.request, prepared.command, &prepared.body);
-        if Engine::is_by_loop(command) {
-            self.run_by_loop(request, command, body);
-            return;
-        }
-        if !Engine::writes(command) {
-            let executed = self.execute(request, command, body, None);
-            self.finish(request, command, body, executed);
-            return;
-        }
-        let changes = self.core.engine.effects.changes;
-        self.core.bracket.begin(request.database, request.slot);
-        // There was room when it was prepared.
-        self.core.make_room();
-        let executed = self.execute(request, command, body, None);
-        self.core.bracket.end();
-        self.core.note_change(request.database);
-        if !self.core.watching.is_empty() && executed.error.is_none() {
-            self.core.note_watched(request, command, body, changes);
-        }
-        self.finish(request, command, body, executed);
-    }
-
     /// Runs a parked command again; what became of its reply, or `None` if it waits on.
     pub(super) fn run_again(&mut self, parked: &Parked) -> Option<Placed> {
         let (request, command) = (&parked.request, parked.command);
+        if request.flags & flags::CROSSING != 0 {
+            return self.cross_again(request, command, &parked.body);
+        }
         let Some(executed) = self.execute_bracketed(request, command, &parked.body, None) else {
             self.core
                 .tally
@@ -235,7 +195,7 @@ impl Runner<'_> {
     }
 
     /// Runs a script, whose commands bracket what they write.
-    fn execute_script(
+    pub(super) fn execute_script(
         &mut self,
         request: &RequestHeader,
         command: StorageCommand,
@@ -255,14 +215,14 @@ impl Runner<'_> {
     }
 
     /// Whether a command that has just run may have changed data.
-    fn has_written(&self, command: StorageCommand) -> bool {
+    pub(super) fn has_written(&self, command: StorageCommand) -> bool {
         Engine::writes(command)
             || Engine::runs_script(command) && self.core.engine.effects.nested.has_written
     }
 
     /// The command waits: keeps it and lets its gateway know.
     #[cold]
-    fn park(
+    pub(super) fn park(
         &mut self,
         request: &RequestHeader,
         command: StorageCommand,
@@ -378,7 +338,7 @@ impl Runner<'_> {
     }
 
     #[inline(always)]
-    fn finish(
+    pub(super) fn finish(
         &mut self,
         request: &RequestHeader,
         command: StorageCommand,

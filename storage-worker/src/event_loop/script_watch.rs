@@ -2,9 +2,10 @@
 //!
 //! Scripts that end within the first ticks never look at a clock and write nothing to the page.
 
+use crate::neighbours::Workers;
 use crate::scripts::{FunctionCall, Watch};
 use proto::control_words::{
-    RunningScript, SCRIPT, SCRIPT_BEGAN, SCRIPT_CALL, SCRIPT_END, call_words,
+    RunningScript, SCRIPT, SCRIPT_BEGAN, SCRIPT_CALL, SCRIPT_END, SCRIPT_HOLDS, call_words,
 };
 use script::Tick;
 use shm::Party;
@@ -60,12 +61,20 @@ impl ScriptWatch {
 }
 
 impl Watch for ScriptWatch {
-    fn tick(&mut self, function: Option<FunctionCall<'_>>, has_written: bool) -> Tick {
+    fn tick(
+        &mut self,
+        function: Option<FunctionCall<'_>>,
+        has_written: bool,
+        holds: Workers,
+    ) -> Tick {
         let began = *self.began.get_or_insert_with(Instant::now);
         let before = self.shown;
         let mut script = match before {
             Some(script) => script,
-            None => self.show(function),
+            None => {
+                self.party.set_control(SCRIPT_HOLDS, holds.0);
+                self.show(function)
+            }
         };
         script.has_written = has_written;
         script.is_busy = self.threshold > Duration::ZERO && began.elapsed() >= self.threshold;

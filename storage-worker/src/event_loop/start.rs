@@ -29,17 +29,22 @@ use super::core::{Core, started};
 use super::link::{Doubt, Link, Peer};
 use super::links::{Links, Served};
 use super::script_watch::ScriptWatch;
+use super::visit::Visits;
 use super::{EventLoop, RESUME_WITHIN_MS, Resuming};
 use crate::engine::Engine;
 use crate::keyspace::{self, AttachError, Keyspace};
+use crate::neighbours::Neighbours;
 use crate::scripts::Watch;
 use crate::settings::{EngineSettings, MemoryLimit, clock_mode, lazy_free};
 use proto::counters::WorkerCounter;
+use proto::registry::Registry;
+use proto::slot::SLOT_COUNT;
 use runtime::{ArenaState, AttachLink, Child, ChildError, Descriptor, FromChild, Plan, Role};
 use shm::arena::{ArenaError, Mapping, Origin};
-use shm::{Bell, CommitLine, Journal, LinkSegment, Party, ShmError};
+use shm::{Bell, CommitLine, Journal, Lease, LinkSegment, Party, ShmError};
 use std::fmt;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// Why a worker cannot start.
 #[derive(Debug)]
@@ -138,12 +143,13 @@ pub(crate) fn start(mut child: Child) -> Result<EventLoop, StartError> {
     let journal = Journal::open(child.take(&Descriptor::Journal)?, fingerprint)?;
     let predecessor = Predecessor::read(&journal, plan.deaths_in_a_row);
     let arena = child.take(&Descriptor::Arena)?;
+    let visits = take_lease(&journal, &plan)?;
     let registry = child.registry();
     let settings = child.settings();
     let opened = open_arena(
         arena,
         &plan,
-        &journal,
+        (&journal, visits.as_ref()),
         settings.databases(),
         registry.hash_seed,
     );
@@ -164,6 +170,7 @@ pub(crate) fn start(mut child: Child) -> Result<EventLoop, StartError> {
     let own_page = open_again(&party, fingerprint)?;
     let control =
         ControlThread::start(child.events(), own_page, fingerprint).map_err(StartError::Thread)?;
+    let arena = Rc::new(arena);
     let seed = registry.hash_seed ^ plan.generation.rotate_left(32) ^ u64::from(plan.index);
     let mut engine = Engine::new(
         keyspace,
@@ -172,6 +179,10 @@ pub(crate) fn start(mut child: Child) -> Result<EventLoop, StartError> {
         seed,
     );
     engine.scripts.take_registry(&registry, plan.index);
+    if visits.is_some() {
+        let near = neighbours(&registry, &plan, Rc::clone(&arena));
+        engine.scripts.surroundings.near = Some(Box::new(near));
+    }
     let mut watch = ScriptWatch::new(open_again(&party, fingerprint)?);
     watch.set_threshold(u64::try_from(settings.busy_reply_threshold()).unwrap_or(0));
     engine.scripts.surroundings.watch = Box::new(watch);
@@ -179,6 +190,8 @@ pub(crate) fn start(mut child: Child) -> Result<EventLoop, StartError> {
     engine.scripts.surroundings.broker = Box::new(broker.clone());
     let mut core = Core::new(engine, bracket, party, MemoryLimit::new(&settings), seed);
     core.set_slow_from(settings.slowlog_log_slower_than());
+    core.visits = visits.map(|lease| Box::new(Visits::new(plan.index as usize, lease)));
+    core.begin_at_home();
     if plan.deaths_in_a_row > 0 {
         core.be_precise();
     }
@@ -202,8 +215,6 @@ pub(crate) fn start(mut child: Child) -> Result<EventLoop, StartError> {
         background: Background::new(),
         control,
         sender: child.sender(),
-        others: std::collections::BTreeMap::new(),
-        neighbours: std::collections::BTreeMap::new(),
         own_index: plan.index,
         epoch: plan.generation as u32,
         resuming,
@@ -227,7 +238,7 @@ fn open_again(party: &Party, fingerprint: u64) -> Result<Party, StartError> {
 fn open_arena(
     memory: std::os::fd::OwnedFd,
     plan: &Plan,
-    journal: &Journal,
+    (journal, lease): (&Journal, Option<&Lease>),
     databases: i64,
     hash_seed: u64,
 ) -> Result<(Mapping, Keyspace), StartError> {
@@ -237,13 +248,42 @@ fn open_arena(
     }
     arena.enter();
     let keyspace = match (plan.arena, origin) {
-        (ArenaState::Kept, Origin::Found) if journal.writing() % 2 == 1 => {
+        (ArenaState::Kept, Origin::Found)
+            if journal.writing() % 2 == 1 || lease.is_some_and(Lease::is_torn) =>
+        {
             return Err(StartError::Torn);
         }
         (ArenaState::Kept, Origin::Found) => Keyspace::attach().map_err(StartError::Keyspace)?,
         _ => Keyspace::create(u16::try_from(databases).unwrap_or(u16::MAX), hash_seed),
     };
     Ok((arena, keyspace))
+}
+
+/// The lease of our own arena, if there are others who could visit it; ours from here on.
+fn take_lease(journal: &Journal, plan: &Plan) -> Result<Option<Lease>, StartError> {
+    if plan.storage_workers < 2 {
+        return Ok(None);
+    }
+    let fd = journal.fd().try_clone_to_owned();
+    let fd = fd.map_err(StartError::Thread)?;
+    let lease = Lease::open(fd, plan.fingerprints.system, plan.index)?;
+    // Somebody may be in the arena still.
+    while !lease.acquire(Duration::from_secs(1)) {
+        tracing::warn!(holder = ?lease.holder(), "another worker is in our arena");
+    }
+    Ok(Some(lease))
+}
+
+/// The neighbours of a worker, none of which it has met yet.
+fn neighbours(registry: &Registry, plan: &Plan, home: Rc<Mapping>) -> Neighbours {
+    let mut owners = vec![0; usize::from(SLOT_COUNT)];
+    for range in &registry.slot_map {
+        let last = usize::from(range.last).min(owners.len() - 1);
+        let worker = u8::try_from(range.worker).unwrap_or(u8::MAX);
+        owners[usize::from(range.first).min(last)..=last].fill(worker);
+    }
+    let workers = plan.storage_workers as usize;
+    Neighbours::new(plan.index as usize, home, owners.into(), workers)
 }
 
 fn count_start(party: &Party, plan: &Plan, keyspace: &Keyspace) {

@@ -87,14 +87,19 @@ impl Runner<'_> {
         let (Some(head), Some(items)) = (UnitHead::decode(args.get(1)), items) else {
             return self.refuse(request, &CommandError::Internal);
         };
+        let client = self.client(request);
+        let mut is_changed = false;
         if head.watched > 0 {
-            let client = self.client(request);
             let (watching, view) = self.core.watching_and_view();
-            let is_changed = watching.end(client, head.watched, &view);
+            is_changed = watching.end(client, head.watched, &view);
             self.core.note_watchers();
-            if is_changed {
-                return self.answer(request, |reply| reply.null_array());
-            }
+        }
+        for (worker, keys) in head.watched_elsewhere {
+            // All are asked: nobody of them watches for the client any more.
+            is_changed |= self.core.ask_about_watched(worker as usize, client, keys);
+        }
+        if is_changed {
+            return self.answer(request, |reply| reply.null_array());
         }
         let needs_room = |item: &Item<'_>| matches!(item, Item::Command(_, command, _) if Engine::denies_oom(*command));
         let needs_room = items.iter().any(needs_room);
@@ -104,16 +109,22 @@ impl Runner<'_> {
         });
         let (db, slot) = first.unwrap_or((request.database, request.slot));
         if writes {
+            // Two deep: nothing inside may pause it.
+            self.core.bracket.begin(db, slot);
             self.core.bracket.begin(db, slot);
             if !self.core.make_room() && needs_room {
+                self.core.bracket.end();
                 self.core.bracket.end();
                 self.core.tally.count_error(ErrorCounter::ExecAborted);
                 return self.refuse(request, &CommandError::OutOfMemory.aborting_exec());
             }
         }
         let mut slow = Vec::new();
+        self.core.engine.enter_unit();
         let (len, is_spilled) = self.run_items(request, &items, &mut slow);
+        self.core.engine.leave_unit();
         if writes {
+            self.core.bracket.end();
             self.core.bracket.end();
         }
         let placed = if request.flags & flags::DISCARD == 0 {
@@ -207,7 +218,7 @@ fn decode<'a>(request: &RequestHeader, bytes: &'a [u8], may_write: bool) -> Opti
 
 impl Core {
     /// Who watches, and what there is to see.
-    fn watching_and_view(&mut self) -> (&mut super::watching::Watching, View<'_>) {
+    pub(super) fn watching_and_view(&mut self) -> (&mut super::watching::Watching, View<'_>) {
         let view = View {
             keyspace: &self.engine.keyspace,
             hash_seed: self.engine.hash_seed(),

@@ -57,6 +57,11 @@ impl Waiters {
         self.queues.len()
     }
 
+    /// All keys that somebody waits for.
+    pub(crate) fn all_keys(&self) -> impl Iterator<Item = &WaitKey> {
+        self.queues.keys()
+    }
+
     /// Keys whose end somebody waits for.
     pub(crate) fn keys_without_key(&self) -> usize {
         self.queues_without_key

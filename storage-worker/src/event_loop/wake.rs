@@ -26,6 +26,7 @@ use super::parked::Parked;
 use crate::blocking::{Signal, WaitKey};
 use crate::keyspace::Key;
 use proto::CommandError;
+use proto::frame::flags;
 use proto::slot::slot_of;
 use proto::time::UnixMillis;
 
@@ -57,7 +58,7 @@ pub(super) fn serve_ready(core: &mut Core, links: &mut [Served]) {
 }
 
 fn serve_or_defer(core: &mut Core, links: &mut [Served], key: WaitKey) {
-    if serve_queue(core, links, &key).is_err() {
+    if serve_queue(core, links, &key).is_err() || core.tell_interested(&key).is_err() {
         defer(core, Signal::Key(key));
     }
 }
@@ -74,6 +75,11 @@ fn serve_queue(core: &mut Core, links: &mut [Served], key: &WaitKey) -> Result<(
         let Some(parked) = core.waiters.get(ticket).cloned() else {
             continue;
         };
+        if core.is_foreign(&key.1) {
+            // What it holds is seen when the command runs.
+            serve(core, links, &parked)?;
+            continue;
+        }
         let kind = core.kind_of(key);
         if kind == Some(parked.kind) || parked.wakes_without_key {
             serve(core, links, &parked)?;
@@ -89,10 +95,17 @@ fn serve(core: &mut Core, links: &mut [Served], parked: &Parked) -> Result<(), N
     let Some(served) = links.iter_mut().find(|it| it.link.id() == parked.link) else {
         return Ok(());
     };
-    if !served.link.can_push() || core.is_locked(parked) {
+    if !served.link.can_push() {
+        return Err(NoRoom);
+    }
+    if parked.request.flags & flags::CROSSING != 0 && !core.visit_for(&parked.request, &parked.body)
+    {
         return Err(NoRoom);
     }
     served.link.serve_parked(core, parked);
+    if core.is_visiting() {
+        core.leave();
+    }
     Ok(())
 }
 
@@ -141,7 +154,7 @@ pub(super) fn welcome(core: &mut Core, links: &mut [Served]) {
         };
         let is_ready = |key: &WaitKey| match core.kind_of(key) {
             Some(kind) => kind == parked.kind,
-            None => parked.wakes_without_key,
+            None => parked.wakes_without_key || core.is_foreign(&key.1),
         };
         if parked.keys.iter().any(is_ready) && serve(core, links, &parked).is_err() {
             for key in &parked.keys {
@@ -159,11 +172,6 @@ fn defer(core: &mut Core, signal: Signal) {
 }
 
 impl Core {
-    /// Whether a parked command needs a slot that is locked. It is looked at again in every turn.
-    fn is_locked(&mut self, parked: &Parked) -> bool {
-        self.locks.is_any() && self.locks.block(&parked.request, &parked.body)
-    }
-
     /// What a key holds now.
     fn kind_of(&self, key: &WaitKey) -> Option<crate::keyspace::ValueKind> {
         let (db, bytes) = key;

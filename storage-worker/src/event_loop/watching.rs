@@ -17,7 +17,7 @@
 use crate::blocking::WaitKey;
 use crate::keyspace::{Key, Keyspace};
 use proto::catalogue::{KeyAt, KeySpec, StorageCommand, access, extract_from};
-use proto::frame::{Args, RequestHeader};
+use proto::frame::Args;
 use proto::number::parse_i64;
 use proto::slot::slot_of;
 use proto::time::UnixMillis;
@@ -147,7 +147,7 @@ impl Watching {
     pub(crate) fn note(
         &mut self,
         command: StorageCommand,
-        request: &RequestHeader,
+        (db, argc): (u16, u32),
         (body, has_changed): (&[u8], bool),
         view: &View<'_>,
     ) {
@@ -157,9 +157,8 @@ impl Watching {
         if !has_changed && !may_touch {
             return;
         }
-        let db = request.database;
         let mut spans = Vec::new();
-        let Ok(args) = Args::new(body, request.argc, &mut spans) else {
+        let Ok(args) = Args::new(body, argc, &mut spans) else {
             return;
         };
         let other =

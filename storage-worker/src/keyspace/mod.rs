@@ -55,6 +55,7 @@ mod usage;
 mod value;
 #[cfg(test)]
 mod value_tests;
+mod visit;
 mod wheel;
 
 use std::fmt;
@@ -90,7 +91,7 @@ const GROUPS: usize = SLOTS / GROUP;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"SIRKEYS\0");
 /// Raised with every change of meaning that sizes and offsets do not show.
-const LAYOUT_VERSION: usize = 2;
+const LAYOUT_VERSION: usize = 3;
 
 /// A key with what is derived from it once: its slot (by the gateway) and its hash.
 #[derive(Debug, Clone, Copy)]
@@ -148,6 +149,10 @@ struct Root {
     graveyard: u64,
     /// Keys in graves, as far as they are counted.
     graveyard_keys: u64,
+    /// Address of the latest note of another worker, or 0.
+    notes: u64,
+    /// Other than 0: there may be copies of foreign values.
+    guests: u64,
 }
 
 /// One database.
@@ -295,6 +300,8 @@ impl Keyspace {
             database_count: count as u64,
             graveyard: 0,
             graveyard_keys: 0,
+            notes: 0,
+            guests: 0,
         };
         // SAFETY: the object has room for the root.
         unsafe { root.write(content) };

@@ -10,7 +10,6 @@
 use super::flags::{Access, access};
 use super::keys::{KeyAt, KeySpec, extract_specified};
 use super::spec::Spec;
-use crate::error::CommandError;
 
 /// Commands whose options must be read to find their keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,25 +49,6 @@ pub fn routing_keys<'a>(
     // Keys in front of the place that was not understood stay: one of them is enough to refuse.
     let _ = extract_specified(spec, argc, &argument, out);
     Reach::Keys
-}
-
-/// Why a request is refused whose keys live on several workers, or may do so.
-pub fn refusal<'a>(spec: &Spec, argc: usize, argument: impl Fn(usize) -> &'a [u8]) -> CommandError {
-    let mut refusal = CommandError::CrossSlot;
-    if matches!(spec.keys, KeySpec::Options(KeyOptions::Sort { .. })) {
-        sort_options(argc, &argument, |option, at| {
-            let is_pattern = option == SortOption::Pattern
-                && !matches!(pattern_reach(argument(at)), PatternReach::Nothing);
-            if is_pattern && refusal == CommandError::CrossSlot {
-                refusal = if argument(at - 1).eq_ignore_ascii_case(b"BY") {
-                    CommandError::SortByDenied
-                } else {
-                    CommandError::SortGetDenied
-                };
-            }
-        });
-    }
-    refusal
 }
 
 impl KeyOptions {

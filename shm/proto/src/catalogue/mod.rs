@@ -51,10 +51,10 @@ pub mod storage;
 pub use fingerprint::fingerprint;
 pub use flags::{Access, Categories, Flags, access, category, flag};
 pub use gateway::GatewayCommand;
-pub use key_options::{KeyOptions, Reach, refusal, routing_keys};
+pub use key_options::{KeyOptions, Reach, routing_keys};
 pub use keys::{KeyAt, KeySpec, extract, extract_from};
 pub use lookup::{Lookup, find, unknown};
-pub use route::{Merge, Route, StepKind};
+pub use route::{Merge, Route};
 pub use spec::{CommandRef, Details, Group, Spec};
 pub use storage::StorageCommand;
 

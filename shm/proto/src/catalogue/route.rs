@@ -8,21 +8,19 @@ pub enum Route {
     /// On the worker that owns the slot of its keys. Internal commands without keys: on the worker
     /// that the sender chooses.
     Owner,
-    /// Split by key over the owners; the replies are merged. With all keys on one worker: `Owner`.
+    /// As `Together`; each key is an affair of its own, and the replies for keys of one owner are merged.
     Scatter(Merge),
-    /// On the worker that owns all of its keys; refused if they live on several.
+    /// On the worker that owns all of its keys; if they live on several, one of them visits the others.
     Together,
-    /// On the worker that owns all of its keys, on any if it has none; refused if they live on several.
+    /// The same for a script, which runs on any worker if it has no keys.
     /// What it touches beside them is not known before it runs.
     Script,
-    /// On every worker; the replies are merged.
+    /// In the keyspaces of all workers; the replies are merged.
     Every(Merge),
     /// One worker after the other, as the cursor says (`SCAN`).
     Cursor,
     /// On one worker, chosen with a probability that follows its number of keys (`RANDOMKEY`).
     RandomWorker,
-    /// In steps that the gateway drives, unless all keys live on one worker: then `Owner`.
-    Steps(StepKind),
 }
 
 /// How replies of several workers become one.
@@ -38,21 +36,4 @@ pub enum Merge {
     AllOk,
     /// The first reply that came.
     First,
-}
-
-/// Commands over keys of several workers that the gateway does in steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StepKind {
-    /// `RENAME`.
-    Rename,
-    /// `RENAMENX`.
-    RenameNx,
-    /// `COPY`.
-    Copy,
-    /// `MSETNX`.
-    MSetNx,
-    /// `BITOP`.
-    BitOp,
-    /// `LCS`.
-    Lcs,
 }

@@ -117,7 +117,7 @@ fn routes_fit_keys() {
     for spec in rows() {
         let has_keys = spec.keys != KeySpec::None;
         match spec.route {
-            Route::Scatter(_) | Route::Steps(_) | Route::Together | Route::Script => {
+            Route::Scatter(_) | Route::Together | Route::Script => {
                 assert!(has_keys, "{}", spec.name);
             }
             Route::Every(_) | Route::Cursor | Route::RandomWorker => {

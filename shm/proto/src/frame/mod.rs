@@ -34,7 +34,7 @@ pub use broker::{
 };
 pub use reply::{
     MORE_HEADER_BYTES, PlainReply, REPLIES_MAX, REPLY_HEADER_BYTES, ReplyFrame, ReplyFrames,
-    ReplyHeader, ReplyKind, ReplyRun, begin_more, complete_reply, lock_answer, reply_flags,
+    ReplyHeader, ReplyKind, ReplyRun, begin_more, complete_reply, reply_flags,
 };
 pub use request::{
     PARKED_PREFIX_BYTES, REQUEST_FLAGS_OFFSET, REQUEST_HEADER_BYTES, REQUEST_KIND_OFFSET,

@@ -61,9 +61,6 @@ pub enum ReplyKind {
     /// No reply: the request that this frame names was called back and has not been executed
     /// (`RequestKind::Recalled`).
     Returned = 9,
-    /// No reply: whether the slots of the request that this frame names, which is to be executed with
-    /// others on other workers, are locked for it. `count` is one of [`lock_answer`].
-    Lock = 10,
 }
 
 /// Bits of [`ReplyHeader::flags`].
@@ -73,16 +70,6 @@ pub mod reply_flags {
     pub const PARKED: u8 = 1 << 0;
     /// The wait was ended by `RequestKind::Unblock`.
     pub const UNBLOCKED: u8 = 1 << 1;
-}
-
-/// Answers to a request that is prepared.
-pub mod lock_answer {
-    /// Others have locked some of its slots.
-    pub const REFUSED: u32 = 0;
-    /// Its slots are locked for it.
-    pub const LOCKED: u32 = 1;
-    /// Nothing is locked: there is no memory for it.
-    pub const OUT_OF_MEMORY: u32 = 2;
 }
 
 impl ReplyKind {
@@ -100,7 +87,6 @@ impl ReplyKind {
             7 => Some(Self::Slow),
             8 => Some(Self::More),
             9 => Some(Self::Returned),
-            10 => Some(Self::Lock),
             _ => None,
         }
     }

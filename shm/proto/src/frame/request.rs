@@ -41,8 +41,8 @@ pub mod flags {
     pub const DISCARD: u8 = 1 << 2;
     /// Refuse the command if it could use more memory: the system is above `maxmemory`.
     pub const DENY_OOM: u8 = 1 << 3;
-    /// Of a request that is prepared: if its slots are locked it waits for its turn.
-    pub const IN_TURN: u8 = 1 << 4;
+    /// The command may touch keys of several workers: the one that gets it visits the others.
+    pub const CROSSING: u8 = 1 << 4;
     /// Set by a worker in the ring, never sent: the command has changed data but its reply may be
     /// lost, so a successor must not run it again.
     pub const EXECUTED: u8 = 1 << 7;
@@ -75,13 +75,6 @@ pub enum RequestKind {
     /// in the ring. It is not executed but answered with `ReplyKind::Returned`, unless it has been
     /// executed already. If one command of a connection is called back, so is each behind it.
     Recalled = 8,
-    /// On the side ring: a piece of a request, as a `RequestPart`, that is to be executed with others on
-    /// other workers. The worker locks its slots and keeps it, and answers with `ReplyKind::Lock`.
-    Prepare = 9,
-    /// On the side ring: execute what this connection has prepared, reply, unlock.
-    Go = 10,
-    /// On the side ring: forget what this connection has prepared, unlock. No reply.
-    Abort = 11,
 }
 
 impl RequestKind {
@@ -98,9 +91,6 @@ impl RequestKind {
             6 => Some(Self::Cancel),
             7 => Some(Self::Unblock),
             8 => Some(Self::Recalled),
-            9 => Some(Self::Prepare),
-            10 => Some(Self::Go),
-            11 => Some(Self::Abort),
             _ => None,
         }
     }

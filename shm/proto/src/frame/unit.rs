@@ -24,28 +24,38 @@ pub const UNIT_ITEM_BYTES: usize = 12;
 pub const READY: u16 = 1 << 8;
 
 /// What a unit says about itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnitHead {
     /// Keys that the connection watches at this worker; 0 if it watches none.
     pub watched: u32,
+    /// Other workers at which it watches keys, and how many.
+    pub watched_elsewhere: Vec<(u32, u32)>,
 }
 
 impl UnitHead {
     /// As argument.
     #[must_use]
-    pub fn encode(self) -> [u8; 8] {
-        let mut bytes = [0; 8];
-        bytes[..4].copy_from_slice(&self.watched.to_le_bytes());
-        bytes
+    pub fn encode(&self) -> Vec<u8> {
+        let others = &self.watched_elsewhere;
+        let count = u32::try_from(others.len()).unwrap_or(u32::MAX);
+        let others = others.iter().flat_map(|(worker, keys)| [*worker, *keys]);
+        let words = [self.watched, count].into_iter().chain(others);
+        words.flat_map(u32::to_le_bytes).collect()
     }
 
     /// From its argument.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; 8] = bytes.try_into().ok()?;
-        let is_known = u32_at(bytes, 4) == 0;
-        is_known.then(|| Self {
-            watched: u32_at(bytes, 0),
+        let (head, others) = bytes.split_first_chunk::<8>()?;
+        let count = u32_at(head, 4) as usize;
+        let (others, rest) = others.as_chunks::<8>();
+        let is_whole = rest.is_empty() && others.len() == count;
+        is_whole.then(|| Self {
+            watched: u32_at(head, 0),
+            watched_elsewhere: others
+                .iter()
+                .map(|it| (u32_at(it, 0), u32_at(it, 4)))
+                .collect(),
         })
     }
 }
@@ -138,8 +148,12 @@ mod tests {
         let (read, body) = UnitItem::decode(&bytes).unwrap();
         assert_eq!((read.flags, body), (READY, &b"+OK\r\n"[..]));
         assert_eq!(UnitItem::decode(&bytes[..11]), None);
-        let head = UnitHead { watched: 7 };
-        assert_eq!(UnitHead::decode(&head.encode()), Some(head));
+        let head = UnitHead {
+            watched: 7,
+            watched_elsewhere: vec![(2, 3), (5, 1)],
+        };
+        assert_eq!(UnitHead::decode(&head.encode()), Some(head.clone()));
+        assert_eq!(UnitHead::decode(&head.encode()[..16]), None);
         assert_eq!(UnitHead::decode(b""), None);
     }
 }

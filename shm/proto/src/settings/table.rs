@@ -275,7 +275,7 @@ macro_rules! settings_table {
 
 settings_table! {
     // Ours.
-    StorageWorkers storage_workers "storage-workers" [] {int(0, 256)} "0" Start Works "Storage worker processes; 0 is one for now.";
+    StorageWorkers storage_workers "storage-workers" [] {int(0, 56)} "0" Start Works "Storage worker processes; 0 is one for now.";
     GatewayThreads gateway_threads "gateway-threads" [] {int(0, 256)} "0" Start Works "Threads that serve sockets; 0 chooses by the cores that may be used.";
     Pin pin "pin" [] {choice(Pin)} "auto" Start Works "Whether threads and workers are bound to cores: auto where there are enough, else they share one while it is enough.";
     SpinUs spin_us "spin-us" [] {int(0, 10000)} "0" Live Works "Microseconds to look for work before sleeping; 0 never spins.";

@@ -10,7 +10,7 @@ mod store;
 pub(crate) use field::{bitfield, bitfield_ro};
 pub(crate) use search::{bitcount, bitpos};
 pub(crate) use single::{getbit, setbit};
-pub(crate) use store::{bitop, bitop_of_values};
+pub(crate) use store::bitop;
 
 use crate::commands::prelude::*;
 

@@ -37,18 +37,6 @@ pub(crate) fn bitop(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// _BITOPSTORE operation destination value [value ...]
-///
-/// Internal: BITOP over values that were fetched from other workers.
-pub(crate) fn bitop_of_values(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
-    let op = operation(args.get(1), args.len().saturating_sub(3))?;
-    let mut result = Vec::new();
-    let sources: Vec<&[u8]> = args.iter_from(3).collect();
-    combine(op, sources.into_iter(), &mut result);
-    store(ctx, args.get(2), &result);
-    Ok(())
-}
-
 /// Stores the result as a raw string; an empty one deletes the destination.
 fn store(ctx: &mut Context<'_>, destination: &[u8], result: &[u8]) {
     let key = ctx.key(destination);

@@ -1,11 +1,15 @@
 //! What a script's commands run in: which are allowed, where their keys may live, and the few that a
 //! gateway answers when a client calls them.
 
+use crate::crossing::{Crossing, needs};
+use crate::engine::Engine;
+use crate::neighbours::{Neighbours, Workers};
 use crate::scripts::{FunctionCall, Questions, Surroundings};
-use crate::unit::{Ground, Manner, Unit};
+use crate::unit::{Ground, Manner, Unit, note_write};
 use proto::CommandError;
 use proto::catalogue::{
-    self, CommandRef, GatewayCommand, Lookup, Reach, Route, Spec, flag, routing_keys,
+    self, CommandRef, GatewayCommand, Lookup, Reach, Route, Spec, StorageCommand, flag,
+    routing_keys,
 };
 use proto::counters::ErrorCounter;
 use proto::frame::{Args, Question, Space};
@@ -34,6 +38,10 @@ pub(super) struct Nested<'a, 'w> {
 impl Nested<'_, '_> {
     /// The script has ended.
     pub(super) fn finish(mut self) {
+        if let Some(near) = &mut self.surroundings.near {
+            near.leave_unit();
+            near.finish(self.ground.keyspace);
+        }
         let has_written = self.unit.finish(&mut self.ground);
         self.ground.effects.nested.has_written |= has_written;
     }
@@ -61,21 +69,24 @@ impl Nested<'_, '_> {
             }
             CommandRef::Container(_) => return Err(CommandError::ScriptArity),
         };
-        self.check(spec, words)?;
+        self.check(spec)?;
         let manner = Manner {
             is_resp3: resp3,
             ..self.manner
         };
         let arguments = words.spans.get(1..).unwrap_or_default();
         let args = Args::from_spans(words.bytes, arguments);
-        let error = self
-            .unit
-            .run(&mut self.ground, command, args, manner, reply);
+        let error = if self.is_here(spec, words) {
+            self.unit
+                .run(&mut self.ground, command, args, manner, reply)
+        } else {
+            self.cross(command, args, manner, reply)?
+        };
         self.ground.effects.nested.count(command, error);
         Ok(())
     }
 
-    fn check(&self, spec: &'static Spec, words: Words<'_>) -> Result<(), CommandError> {
+    fn check(&self, spec: &'static Spec) -> Result<(), CommandError> {
         // Also what could write for replicas: a script that promises not to runs during CLIENT PAUSE WRITE.
         if self.is_read_only && spec.may_replicate() {
             return Err(CommandError::ScriptWrites);
@@ -92,10 +103,43 @@ impl Nested<'_, '_> {
         if is_refused {
             return Err(CommandError::OutOfMemory);
         }
-        match &self.surroundings.slots {
-            None => Ok(()),
-            Some(slots) => check_slots(spec, words, slots),
+        Ok(())
+    }
+
+    /// Whether all keys of a command live here.
+    fn is_here(&self, spec: &'static Spec, words: Words<'_>) -> bool {
+        let slots = self.surroundings.slots.as_deref();
+        slots.is_none_or(|slots| are_here(spec, words, slots))
+    }
+
+    /// Runs a command whose keys live elsewhere, in keyspaces that were opened for the script.
+    fn cross(
+        &mut self,
+        command: StorageCommand,
+        args: Args<'_>,
+        manner: Manner,
+        reply: &mut Vec<u8>,
+    ) -> Result<Option<ErrorCounter>, CommandError> {
+        let near = self.surroundings.near.as_deref_mut();
+        let near = near.ok_or(CommandError::ScriptElsewhere)?;
+        if !needs(near, command, args).without(near.opened()).is_empty() {
+            return Err(CommandError::ScriptElsewhere);
         }
+        if Engine::writes(command) {
+            self.unit
+                .begin_to_write(&mut self.ground, manner.db, slot_of(args.get(1)));
+        }
+        let changes = self.ground.effects.changes;
+        let error = Crossing {
+            ground: &mut self.ground,
+            near,
+            manner,
+        }
+        .run_at_once(command, args, reply);
+        if error.is_none() && Engine::writes(command) {
+            note_write(&mut self.ground, command, args, manner.db, changes);
+        }
+        Ok(error)
     }
 
     /// Commands that touch no keys.
@@ -207,8 +251,7 @@ fn find(words: Words<'_>) -> Result<&'static Spec, CommandError> {
     }
 }
 
-/// All keys of the command must live here.
-fn check_slots(spec: &Spec, words: Words<'_>, slots: &[bool]) -> Result<(), CommandError> {
+fn are_here(spec: &Spec, words: Words<'_>, slots: &[bool]) -> bool {
     let is_here = |key: &[u8]| {
         slots
             .get(usize::from(slot_of(key)))
@@ -218,23 +261,17 @@ fn check_slots(spec: &Spec, words: Words<'_>, slots: &[bool]) -> Result<(), Comm
     let mut keys = Vec::new();
     match spec.route {
         Route::Every(_) | Route::Cursor | Route::RandomWorker => {
-            return Err(CommandError::ScriptElsewhere);
+            return false;
         }
         _ => {
             let argument = |at: usize| words.get(at);
             if routing_keys(spec, words.spans.len(), argument, &mut keys) == Reach::Anywhere {
-                return Err(CommandError::ScriptElsewhere);
+                return false;
             }
         }
     }
-    if keys
-        .iter()
+    keys.iter()
         .all(|key| is_here(words.get(key.position as usize)))
-    {
-        Ok(())
-    } else {
-        Err(CommandError::ScriptElsewhere)
-    }
 }
 
 impl Host for Nested<'_, '_> {
@@ -268,8 +305,11 @@ impl Host for Nested<'_, '_> {
     }
 
     fn tick(&mut self) -> Tick {
+        let near = self.surroundings.near.as_deref();
+        let holds = near.map_or(Workers::default(), Neighbours::opened);
+        let has_written = self.unit.has_written();
         self.surroundings
             .watch
-            .tick(self.function, self.unit.has_written())
+            .tick(self.function, has_written, holds)
     }
 }

@@ -146,6 +146,9 @@ fn execute(
         },
         args,
     });
+    if let Some(near) = &mut surroundings.near {
+        near.enter_unit();
+    }
     let (ground, reply) = ctx.split();
     let mut nested = Nested {
         ground,
@@ -156,7 +159,9 @@ fn execute(
         promises,
         is_read_only: what.is_read_only || promises & flags::NO_WRITES != 0,
     };
+    nested.ground.effects.is_in_script = true;
     let outcome = vm.run(what.program, what.name, arguments, &mut nested, reply);
+    nested.ground.effects.is_in_script = false;
     nested.finish();
     if ctx.reply.as_bytes().get(start) == Some(&b'-') {
         let failure = match outcome {

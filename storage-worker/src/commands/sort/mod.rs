@@ -70,6 +70,30 @@ fn run(ctx: &mut Context<'_>, args: Args<'_>, syntax: Syntax) -> CommandResult {
     Ok(())
 }
 
+/// The keys that BY and GET make from the elements, for whoever must have them at hand before.
+///
+/// # Errors
+/// As SORT itself.
+pub(crate) fn names_of_patterns(
+    ctx: &mut Context<'_>,
+    args: Args<'_>,
+) -> Result<Vec<Vec<u8>>, CommandError> {
+    let mut options = Options::parse(args, Syntax::Sort)?;
+    let key = ctx.first_key(args);
+    let Elements { texts, spans, .. } = Elements::read(ctx, &key, &mut options)?;
+    let mut names = Vec::new();
+    for pattern in options.by.iter().chain(&options.gets) {
+        for span in spans.iter().filter(|_| pattern.varies()) {
+            let mut name = Vec::new();
+            pattern.name_key(texts.get(*span), &mut name);
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    Ok(names)
+}
+
 /// What the place of an element goes by.
 #[derive(Clone, Copy, Debug)]
 enum Weight {

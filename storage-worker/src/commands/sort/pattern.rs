@@ -52,6 +52,16 @@ impl<'a> Pattern<'a> {
         matches!(self, Pattern::Key { .. })
     }
 
+    /// Writes the name of the key for an element, if there is one.
+    pub(super) fn name_key(&self, element: &[u8], name: &mut Vec<u8>) {
+        name.clear();
+        if let Pattern::Key { before, behind, .. } = *self {
+            for part in [before, element, behind] {
+                name.extend_from_slice(part);
+            }
+        }
+    }
+
     /// Calls `give` with what the pattern stands for with this element, if there is such a thing.
     /// `name` is scratch memory.
     pub(super) fn with_value<R>(
@@ -61,19 +71,12 @@ impl<'a> Pattern<'a> {
         name: &mut Vec<u8>,
         give: impl FnOnce(Option<StringRef<'_>>, &mut ReplyWriter<'_>) -> R,
     ) -> R {
-        let (before, behind, field) = match *self {
+        let field = match *self {
             Pattern::Element => return give(Some(StringRef::Bytes(element)), &mut ctx.reply),
             Pattern::Nothing => return give(None, &mut ctx.reply),
-            Pattern::Key {
-                before,
-                behind,
-                field,
-            } => (before, behind, field),
+            Pattern::Key { field, .. } => field,
         };
-        name.clear();
-        for part in [before, element, behind] {
-            name.extend_from_slice(part);
-        }
+        self.name_key(element, name);
         let key = ctx.key(name);
         let found = ctx.keyspace.find(&key, ctx.now, ctx.access);
         let value = found.and_then(|found| match field {

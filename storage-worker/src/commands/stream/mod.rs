@@ -34,5 +34,5 @@ pub(crate) use group::{
 pub(crate) use info::{xinfo_consumers, xinfo_groups, xinfo_stream};
 pub(crate) use pending::xpending;
 pub(crate) use range::{xrange, xrevrange};
-pub(crate) use read::{xread, xreadgroup};
+pub(crate) use read::{check_read, xread, xreadgroup};
 pub(crate) use trim::xtrim;

@@ -99,6 +99,26 @@ fn read_id(text: &[u8], log: Option<&Log>, is_group: bool) -> Result<StreamId, C
     }
 }
 
+/// What XREAD or XREADGROUP would say is wrong with the only stream of a request whose options are right.
+///
+/// # Errors
+/// As theirs.
+pub(crate) fn check_read(ctx: &mut Context<'_>, args: Args<'_>, is_group: bool) -> CommandResult {
+    let request = Request::read(ctx, args, is_group)?;
+    let key = ctx.key(args.get(request.first));
+    let stream = value::find(ctx.keyspace, &key, ctx.now, Access::Peek)?;
+    if let Some((group, _)) = request.group
+        && stream.is_none_or(|stream| stream.groups.get(group).is_none())
+    {
+        return Err(no_group(&key, group));
+    }
+    read_id(args.get(request.first + 1), None, is_group).map(|_| ())
+}
+
+fn no_group(key: &Key<'_>, group: &[u8]) -> CommandError {
+    value::no_group(key.bytes, group, " in XREADGROUP with GROUP option")
+}
+
 /// XREAD [COUNT count] [BLOCK milliseconds] STREAMS key ... id ...
 pub(crate) fn xread(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     let request = Request::read(ctx, args, false)?;
@@ -185,11 +205,7 @@ pub(crate) fn xreadgroup(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult
         let stream = value::find(ctx.keyspace, &key, ctx.now, Access::Read)?;
         let group = stream.and_then(|stream| stream.groups.get(group_name));
         if group.is_none() {
-            return Err(value::no_group(
-                key.bytes,
-                group_name,
-                " in XREADGROUP with GROUP option",
-            ));
+            return Err(no_group(&key, group_name));
         }
         streams.push((key, read_id(args.get(at + request.streams), None, true)?));
     }

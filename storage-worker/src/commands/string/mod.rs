@@ -15,6 +15,6 @@ mod write;
 
 pub(crate) use numbers::{decr, decrby, incr, incrby, incrbyfloat};
 pub(crate) use range::{append, getrange, setrange, strlen, substr};
-pub(crate) use read::{get, getdel, getex, mget, strings};
-pub(crate) use subsequence::{lcs, lcs_of_values};
+pub(crate) use read::{get, getdel, getex, mget};
+pub(crate) use subsequence::lcs;
 pub(crate) use write::{delifeq, getset, mset, msetnx, psetex, set, setex, setnx};

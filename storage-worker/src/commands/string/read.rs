@@ -78,18 +78,3 @@ pub(crate) fn mget(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
         Ok(())
     })
 }
-
-/// _STRINGS key [key ...]
-///
-/// Internal: the values of keys that a command of another worker reads; a key of another type is
-/// an error, a missing one is nil.
-pub(crate) fn strings(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
-    ctx.reply.array(args.len() - 1);
-    ctx.for_each_key(args, 1, 1, |ctx, key, _| {
-        match ctx.keyspace.find(key, ctx.now, ctx.access) {
-            Some(found) => reply_string(&mut ctx.reply, string_of(&found)?),
-            None => ctx.reply.null(),
-        }
-        Ok(())
-    })
-}

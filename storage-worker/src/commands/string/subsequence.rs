@@ -59,16 +59,6 @@ pub(crate) fn lcs(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
     reply_subsequence(ctx, &values[0], &values[1], &options)
 }
 
-/// _LCS [LEN] [IDX] [MINMATCHLEN length] [WITHMATCHLEN] value1 value2
-///
-/// Internal: LCS of values that were fetched from two workers.
-pub(crate) fn lcs_of_values(ctx: &mut Context<'_>, args: Args<'_>) -> CommandResult {
-    let count = args.len().saturating_sub(3);
-    let options = Options::parse(args.iter_from(1).take(count))?;
-    let (a, b) = (args.get(args.len() - 2), args.get(args.len() - 1));
-    reply_subsequence(ctx, a, b, &options)
-}
-
 fn reply_subsequence(
     ctx: &mut Context<'_>,
     a: &[u8],

@@ -110,7 +110,7 @@ macro_rules! bitmap_rows {
             docs(Bitmap, "6.0.0", "O(1) per operation", bitmap::BITFIELD_RO))
             => bitmap::bitfield_ro;
         /// Combines the bits of several strings and stores the result.
-        BitOp          ("bitop", -4, WRITE | DENYOOM, to_from_rest(2, OW | UPDATE, RO | ACCESS), Steps(StepKind::BitOp),
+        BitOp          ("bitop", -4, WRITE | DENYOOM, to_from_rest(2, OW | UPDATE, RO | ACCESS), Together,
             docs(Bitmap, "2.6.0", "O(N)", bitmap::BITOP))
             => bitmap::bitop;
         /// Finds the first bit that is set, or clear, in a string.

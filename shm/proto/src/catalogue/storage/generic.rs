@@ -100,7 +100,7 @@ macro_rules! generic_rows {
     ($with:ident $($gathered:tt)*) => { $crate::list_rows! { $with
         $($gathered)*
         /// Copies a value to another key.
-        Copy           ("copy", -3, WRITE | DENYOOM, from_to(RO | ACCESS, OW | UPDATE), Steps(StepKind::Copy),
+        Copy           ("copy", -3, WRITE | DENYOOM, from_to(RO | ACCESS, OW | UPDATE), Together,
             docs(Generic, "6.2.0", "O(N) with N the size of the value, O(1) for strings", generic::COPY))
             => keyspace::copy;
         /// Deletes keys.
@@ -185,11 +185,11 @@ macro_rules! generic_rows {
                 .tips(&["request_policy:all_shards", "response_policy:special", "nondeterministic_output"]))
             => keyspace::randomkey;
         /// Gives a value another key, replacing what that held.
-        Rename         ("rename", 3, WRITE, from_to(RW | ACCESS | DELETE, OW | UPDATE), Steps(StepKind::Rename),
+        Rename         ("rename", 3, WRITE, from_to(RW | ACCESS | DELETE, OW | UPDATE), Together,
             docs(Generic, "1.0.0", "O(1)", &[key("key"), key_of(1, "newkey")]))
             => keyspace::rename;
         /// Gives a value another key if that does not exist.
-        RenameNx       ("renamenx", 3, WRITE | FAST, from_to(RW | ACCESS | DELETE, OW | INSERT), Steps(StepKind::RenameNx),
+        RenameNx       ("renamenx", 3, WRITE | FAST, from_to(RW | ACCESS | DELETE, OW | INSERT), Together,
             docs(Generic, "1.0.0", "O(1)", &[key("key"), key_of(1, "newkey")])
                 .history(&[("3.2.0", "No error if both names are the same.")]))
             => keyspace::renamenx;

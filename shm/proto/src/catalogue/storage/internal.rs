@@ -35,22 +35,6 @@ macro_rules! internal_rows {
         Populate       ("_populate", -6, WRITE | DENYOOM | INTERNAL, none(), Every(Merge::AllOk),
             docs(Server, "1.0.0", "O(N) with N the number of keys", NONE))
             => debug::populate;
-        /// A value in a form that `_import` takes: payload and absolute expiry (-1: none), or nothing.
-        Export         ("_export", 2, READONLY | INTERNAL, one(RO | ACCESS), Owner,
-            docs(Generic, "1.0.0", "O(N) with N the size of the value", KEY))
-            => internal::export;
-        /// Creates a key from what `_export` returned: key, payload, expiry, whether it may replace.
-        Import         ("_import", 5, WRITE | DENYOOM | INTERNAL, one(OW | UPDATE), Owner,
-            docs(Generic, "1.0.0", "O(N) with N the size of the value", KEY))
-            => internal::import;
-        /// The strings at several keys, nothing for missing ones, an error if one is no string.
-        Strings        ("_strings", -2, READONLY | INTERNAL, all(RO | ACCESS), Owner,
-            docs(String, "1.0.0", "O(N) with N the number of keys", KEYS))
-            => internal::strings;
-        /// Stores the result of BITOP over operands that came from other workers.
-        BitOpStore     ("_bitopstore", -4, WRITE | DENYOOM | INTERNAL, at(2, OW | UPDATE), Owner,
-            docs(Bitmap, "1.0.0", "O(N) with N the length of the operands", NONE))
-            => internal::bitop_store;
         /// Several commands as one; see `frame::UnitItem`.
         Unit           ("_unit", -2, WRITE | DENYOOM | INTERNAL | BY_LOOP | SKIP_SLOWLOG, none(), Owner,
             docs(Transactions, "1.0.0", "That of the commands", NONE))
@@ -79,9 +63,5 @@ macro_rules! internal_rows {
         ScriptCheck    ("_scriptcheck", 2, READONLY | INTERNAL, none(), Owner,
             docs(Scripting, "1.0.0", "O(N) with N the length of the script", NONE))
             => script::check;
-        /// LCS over two strings that came from other workers; they stand in the place of the keys.
-        LcsOfStrings   ("_lcs", -3, READONLY | INTERNAL, none(), Owner,
-            docs(String, "1.0.0", "O(N*M) with N and M the lengths of the strings", NONE))
-            => internal::lcs;
     }};
 }

@@ -21,8 +21,8 @@ use super::command_table;
 use super::flags::access::*;
 use super::flags::flag::*;
 use super::keys::*;
+use super::route::Merge;
 use super::route::Route::*;
-use super::route::{Merge, StepKind};
 use super::spec::Group::*;
 use super::spec::{CommandRef, Details, Row, Spec, docs, row};
 

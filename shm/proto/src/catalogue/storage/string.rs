@@ -111,7 +111,7 @@ macro_rules! string_rows {
             docs(String, "2.6.0", "O(1)", &[key("key"), double("increment")]))
             => string::incrbyfloat;
         /// Finds the longest sequence of bytes that two strings have in common.
-        Lcs            ("lcs", -3, READONLY, two(RO | ACCESS), Steps(StepKind::Lcs),
+        Lcs            ("lcs", -3, READONLY, two(RO | ACCESS), Together,
             docs(String, "7.0.0", "O(N*M) with N and M the lengths of the strings", string::LCS))
             => string::lcs;
         /// Returns several strings at once.
@@ -124,7 +124,7 @@ macro_rules! string_rows {
                 .tips(&["request_policy:multi_shard", "response_policy:all_succeeded"]))
             => string::mset;
         /// Stores several strings at once if none of the keys exists.
-        MSetNx         ("msetnx", -3, WRITE | DENYOOM, pairs(OW | INSERT), Steps(StepKind::MSetNx),
+        MSetNx         ("msetnx", -3, WRITE | DENYOOM, pairs(OW | INSERT), Together,
             docs(String, "1.0.1", "O(N) with N the number of keys", &[block("data", &[key("key"), string("value")]).multiple()]))
             => string::msetnx;
         /// Stores a string that expires after some milliseconds.
