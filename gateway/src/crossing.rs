@@ -60,6 +60,17 @@ impl Core {
         command: StorageCommand,
         slot: u16,
     ) -> Flow {
+        self.cross_with(call, spec, command, (slot, 0))
+    }
+
+    /// The same with flags of its request.
+    pub(crate) fn cross_with(
+        &mut self,
+        call: &Call<'_>,
+        spec: &'static Spec,
+        command: StorageCommand,
+        (slot, flags): (u16, u8),
+    ) -> Flow {
         let Some(connection) = self.get(call.index) else {
             return Flow::Stop;
         };
@@ -84,7 +95,7 @@ impl Core {
         if spec.route == Route::Script {
             self.note_unit(call.index);
         }
-        self.send_crossing(call, command, worker, slot)
+        self.send_crossing(call, command, worker, (slot, flags))
     }
 
     fn send_crossing(
@@ -92,7 +103,7 @@ impl Core {
         call: &Call<'_>,
         command: StorageCommand,
         worker: usize,
-        slot: u16,
+        (slot, flags): (u16, u8),
     ) -> Flow {
         let len = request_len(call.args(1));
         let Some(connection) = self
@@ -108,7 +119,7 @@ impl Core {
             part: u32::from(is_muted),
             ..header_for(connection, call.index, command, slot, call.len())
         };
-        header.flags |= frame_flags::CROSSING;
+        header.flags |= frame_flags::CROSSING | flags;
         match self.lanes.reserve(worker, len) {
             Ok(place) => {
                 if write_request(place, header, call.args(1)).is_none() {
@@ -220,7 +231,10 @@ impl Core {
             }
             // Any worker would do, but this is the one that it goes to.
             (CommandRef::Storage(_), Route::Every(Merge::First)) => worker == 0,
-            (CommandRef::Storage(_), Route::Script | Route::Every(_)) => true,
+            (CommandRef::Storage(command), Route::Script) => {
+                self.script_goes_to(call, command, worker)
+            }
+            (CommandRef::Storage(_), Route::Every(_)) => true,
             _ => false,
         };
         if goes_there {

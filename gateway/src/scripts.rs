@@ -15,11 +15,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 use proto::CommandError;
 use proto::catalogue::{Spec, StorageCommand, flag};
+use proto::frame::flags as frame_flags;
 use proto::number::parse_i64;
 use proto::registry::{Registry, Script};
+use proto::script_reach::touches_only_its_keys;
 use proto::settings::bytes::{to_bytes, to_text};
 use proto::sha1::{Sha1Text, digest_text, sha1_text};
 use runtime::Request;
@@ -59,8 +61,8 @@ pub(crate) fn script(sha1: &Sha1Text, body: &[u8]) -> Script {
 /// The scripts that a gateway process knows.
 #[derive(Debug, Default)]
 pub(crate) struct ScriptStore {
-    /// Those in the registry.
-    known: HashSet<Sha1Text>,
+    /// Those in the registry, and whether they touch only keys that they declare.
+    known: HashMap<Sha1Text, bool>,
     flushes: u64,
     /// Those of EVAL.
     remembered: HashMap<Sha1Text, Arc<[u8]>>,
@@ -75,13 +77,21 @@ impl ScriptStore {
         let is_flushed = registry.script_flushes != self.flushes;
         self.flushes = registry.script_flushes;
         let scripts = registry.scripts.iter();
+        let before = std::mem::take(&mut self.known);
         self.known = scripts
-            .filter_map(|script| sha1_text(script.sha1.as_bytes()))
+            .filter_map(|script| {
+                let sha1 = sha1_text(script.sha1.as_bytes())?;
+                let known = before.get(&sha1).copied();
+                let is_certain =
+                    known.unwrap_or_else(|| touches_only_its_keys(&to_bytes(&script.body)));
+                Some((sha1, is_certain))
+            })
             .collect();
         if is_flushed {
             self.remembered.clear();
         }
-        self.remembered.retain(|sha1, _| !self.known.contains(sha1));
+        self.remembered
+            .retain(|sha1, _| !self.known.contains_key(sha1));
         self.order.retain(|sha1| self.remembered.contains_key(sha1));
         self.bytes = self.remembered.values().map(|body| body.len()).sum();
         is_flushed
@@ -116,12 +126,17 @@ impl ScriptStore {
 
     /// Whether it is known here or in the registry.
     pub(crate) fn has(&self, sha1: &Sha1Text) -> bool {
-        self.known.contains(sha1) || self.remembered.contains_key(sha1)
+        self.known.contains_key(sha1) || self.remembered.contains_key(sha1)
     }
 
     /// Whether it is in the registry.
     pub(crate) fn is_registered(&self, sha1: &Sha1Text) -> bool {
-        self.known.contains(sha1)
+        self.known.contains_key(sha1)
+    }
+
+    /// Whether it is in the registry and touches only keys that it declares.
+    pub(crate) fn is_certain(&self, sha1: &Sha1Text) -> bool {
+        self.known.get(sha1).copied().unwrap_or(false)
     }
 
     /// The body of a script that only this process knows.
@@ -135,10 +150,10 @@ impl ScriptStore {
     }
 }
 
-/// Hashes of scripts that a thread need not remember again.
+/// Hashes of scripts that a thread need not remember again, and whether they touch only keys that they declare.
 #[derive(Debug, Default)]
 pub(crate) struct SeenScripts {
-    hashes: HashSet<u64>,
+    hashes: HashMap<u64, bool>,
     epoch: u64,
 }
 
@@ -153,14 +168,19 @@ impl Core {
         if let Some(flow) = self.prepare_script(call, command) {
             return flow;
         }
-        let place = self.script_place(call);
-        match place {
-            Place::One { worker, slot } if self.lanes.workers() == 1 => {
+        let is_certain = self.lanes.workers() == 1 || self.is_certain(call, command);
+        match self.script_place(call) {
+            Place::One { worker, slot } if is_certain => {
                 self.note_unit(call.index);
                 self.send(call, command, worker, slot)
             }
             Place::One { slot, .. } | Place::Several { slot } => {
-                self.cross(call, spec, command, slot)
+                let flags = if is_certain {
+                    frame_flags::ONLY_ITS_KEYS
+                } else {
+                    0
+                };
+                self.cross_with(call, spec, command, (slot, flags))
             }
         }
     }
@@ -191,6 +211,29 @@ impl Core {
         let mut scripts = registry.scripts.iter();
         let script = scripts.find(|script| *script.sha1.as_bytes() == sha1);
         script.is_some_and(|script| body_promises_not_to_write(&to_bytes(&script.body)))
+    }
+
+    /// Whether the script is one that touches only keys that it declares.
+    fn is_certain(&self, call: &Call<'_>, command: StorageCommand) -> bool {
+        if BY_BODY.contains(&command) {
+            let seen = self.seen_scripts.hashes.get(&xxh3_64(call.arg(1)));
+            return seen.copied().unwrap_or(false);
+        }
+        let sha1 = sha1_text(call.arg(1)).filter(|_| BY_SHA1.contains(&command));
+        sha1.is_some_and(|sha1| self.shared.scripts(|scripts| scripts.is_certain(&sha1)))
+    }
+
+    /// Whether a script goes to this worker behind a command over several workers that went there.
+    pub(crate) fn script_goes_to(
+        &self,
+        call: &Call<'_>,
+        command: StorageCommand,
+        to: usize,
+    ) -> bool {
+        match self.script_place(call) {
+            Place::One { worker, .. } if self.is_certain(call, command) => worker == to,
+            _ => true,
+        }
     }
 
     /// Does what must be done before a script runs, or stands in a transaction; `Some` if the command has to
@@ -228,7 +271,9 @@ impl Core {
             seen.epoch = epoch;
             seen.hashes.clear();
         }
-        if seen.hashes.insert(xxh3_64(body)) {
+        let hash = xxh3_64(body);
+        if !seen.hashes.contains_key(&hash) {
+            seen.hashes.insert(hash, touches_only_its_keys(body));
             self.shared.remember_script(digest_text(body), body);
         }
     }

@@ -59,7 +59,6 @@ impl Core {
             current: None,
         });
         self.tell_successors();
-        self.send_controls();
     }
 
     /// Goes on telling successors who waits, as far as there is room.

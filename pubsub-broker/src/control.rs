@@ -79,7 +79,6 @@ fn mail_for(event: ChildEvent) -> Option<Mail> {
         ChildEvent::Peer { .. }
         | ChildEvent::Neighbour { .. }
         | ChildEvent::PeerState { .. }
-        | ChildEvent::Neighbour { .. }
         | ChildEvent::Reply { .. }
         | ChildEvent::SupervisorLost => None,
     }

@@ -296,6 +296,7 @@ fn a_large_write_that_killed_its_worker_is_answered() {
             reply.render()
         );
         assert_eq!(client.run("PING").render(), "+PONG");
-        assert_eq!(announced_losses(&server), workers);
+        // Whoever runs it dies before it has begun to change another keyspace.
+        assert_eq!(announced_losses(&server), 1);
     }
 }

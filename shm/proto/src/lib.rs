@@ -44,6 +44,7 @@ pub mod limits;
 pub mod number;
 pub mod registry;
 pub mod resp;
+pub mod script_reach;
 pub mod settings;
 pub mod sha1;
 pub mod slot;

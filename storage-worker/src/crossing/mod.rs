@@ -87,13 +87,20 @@ fn keys_of(command: StorageCommand, args: Args<'_>) -> (Vec<KeyAt>, bool) {
     (keys, reach == Reach::Keys)
 }
 
-/// The workers whose keyspaces a request needs; all of them if that is not known before it runs.
+/// The workers whose keyspaces a request needs; all of them if that is not known before it runs. A script whose keys
+/// are known for certain says so.
 #[must_use]
-pub fn needs(near: &Neighbours, command: StorageCommand, args: Args<'_>) -> Workers {
-    let is_everywhere = matches!(
-        command.spec().route,
-        Route::Every(_) | Route::Cursor | Route::RandomWorker | Route::Script
-    );
+pub fn needs(
+    near: &Neighbours,
+    command: StorageCommand,
+    args: Args<'_>,
+    is_certain: bool,
+) -> Workers {
+    let is_everywhere = match command.spec().route {
+        Route::Every(_) | Route::Cursor | Route::RandomWorker => true,
+        Route::Script => !is_certain,
+        _ => false,
+    };
     let (keys, is_known) = keys_of(command, args);
     if is_everywhere || !is_known {
         return near.all();

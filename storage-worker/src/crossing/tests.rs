@@ -107,7 +107,10 @@ impl World {
         let args = Args::new(body, request.argc, &mut spans).unwrap();
         let near = self.engine.scripts.surroundings.near.as_mut().unwrap();
         // Only what it says it needs: a look anywhere else would fail an assertion.
-        for worker in needs(near, command, args).iter().filter(|&it| it != 0) {
+        for worker in needs(near, command, args, false)
+            .iter()
+            .filter(|&it| it != 0)
+        {
             assert!(near.open(worker, NOW));
         }
         let (_, block) = self.engine.cross(request, command, body, NOW, reply);
@@ -285,7 +288,10 @@ proptest! {
 
     #[test]
     fn several_keyspaces_are_as_one(
-        script in prop::collection::vec((0..COMMANDS.len(), prop::collection::vec(0usize..1000, 12), any::<bool>()), 1..150),
+        script in prop::collection::vec(
+            (0..COMMANDS.len(), prop::collection::vec(0usize..1000, 12), any::<bool>()),
+            1..150,
+        ),
     ) {
         let (mut one, mut three) = (World::alone(), World::of_three());
         for (command, picks, is_resp3) in script {

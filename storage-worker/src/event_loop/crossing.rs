@@ -220,7 +220,8 @@ impl Core {
             if Engine::is_by_loop(command) {
                 return Workers::default();
             }
-            return needs(near, command, args);
+            let is_certain = request.flags & flags::ONLY_ITS_KEYS != 0;
+            return needs(near, command, args, is_certain);
         }
         let mut workers = Workers::default();
         let head = UnitHead::decode(args.get(1)).unwrap_or_default();
@@ -237,7 +238,7 @@ impl Core {
                 && !Engine::is_by_loop(command)
                 && let Ok(args) = Args::new(body, item.argc, &mut spans)
             {
-                workers = workers.with(needs(near, command, args));
+                workers = workers.with(needs(near, command, args, false));
             }
         }
         workers

@@ -43,6 +43,8 @@ pub mod flags {
     pub const DENY_OOM: u8 = 1 << 3;
     /// The command may touch keys of several workers: the one that gets it visits the others.
     pub const CROSSING: u8 = 1 << 4;
+    /// Of a crossing script: it touches only keys that it declares.
+    pub const ONLY_ITS_KEYS: u8 = 1 << 5;
     /// Set by a worker in the ring, never sent: the command has changed data but its reply may be
     /// lost, so a successor must not run it again.
     pub const EXECUTED: u8 = 1 << 7;

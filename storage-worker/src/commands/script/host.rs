@@ -122,7 +122,10 @@ impl Nested<'_, '_> {
     ) -> Result<Option<ErrorCounter>, CommandError> {
         let near = self.surroundings.near.as_deref_mut();
         let near = near.ok_or(CommandError::ScriptElsewhere)?;
-        if !needs(near, command, args).without(near.opened()).is_empty() {
+        if !needs(near, command, args, false)
+            .without(near.opened())
+            .is_empty()
+        {
             return Err(CommandError::ScriptElsewhere);
         }
         if Engine::writes(command) {
