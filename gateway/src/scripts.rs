@@ -16,7 +16,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
-use proto::CommandError;
 use proto::catalogue::{Spec, StorageCommand, flag};
 use proto::frame::flags as frame_flags;
 use proto::number::parse_i64;

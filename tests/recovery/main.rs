@@ -14,6 +14,7 @@ mod load;
 mod scripts;
 mod storage_worker;
 mod supervisor;
+mod together;
 mod transactions;
 mod waiting;
 

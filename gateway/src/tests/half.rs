@@ -3,8 +3,6 @@
 //! Method: the frames of both workers are made by hand, so that the death is where it should be and the
 //! second reply is the same or another one.
 
-use std::sync::Arc;
-
 use proto::frame::{ReplyKind, RequestHeader};
 
 use super::world::{World, command};
@@ -160,23 +158,4 @@ fn a_half_reply_of_a_transaction_is_forgotten() {
     world.turn(100);
     world.turn(100);
     assert_eq!(got(&world, client), "*2\r\n$6\r\nnewer!\r\n+PONG\r\n");
-}
-
-/// The successor asks behind the last look at the lanes of a turn; nothing else wakes the thread.
-#[test]
-fn what_is_prepared_anew_is_said_without_another_turn() {
-    let mut world = World::new(2, 1 << 16, &[]);
-    let client = world.open();
-    world.core.input(client, &command(&[b"MGET", b"b", b"a"]));
-    world.turn(0);
-    world.workers[0].lock_prepared().unwrap();
-    world.workers[1].lock_prepared().unwrap();
-    world.turn(0);
-    world.workers[0].take_go();
-    world.workers[1].take_go();
-    world.workers[0].succeed(2);
-    let party = Arc::clone(&world.party);
-    world.core.collect_replies(&party, false);
-    world.core.lanes.flush();
-    assert!(world.workers[0].lock_prepared().is_some());
 }

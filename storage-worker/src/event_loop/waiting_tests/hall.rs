@@ -255,22 +255,6 @@ impl Hall {
         gateway.put(&frame);
     }
 
-    /// Says over the side ring of gateway `number` that a command is to be prepared.
-    pub(super) fn prepare(&mut self, number: usize, connection: u32, text: &str) {
-        let words: Vec<&str> = text.split(' ').collect();
-        let frame = self.frame(connection, &words);
-        let frames = pieces(&frame, RequestKind::Prepare, frame.len());
-        self.gateways[number].send_aside(&mut Some(frames));
-        self.gateways[number].frames.insert(connection, frame);
-    }
-
-    /// Says over the side ring that what a connection has prepared is to be executed.
-    pub(super) fn go(&mut self, number: usize, connection: u32) {
-        let gateway = &mut self.gateways[number];
-        let frame = about(&gateway.frames[&connection], RequestKind::Go, 0);
-        gateway.send_aside(&mut Some(vec![frame]));
-    }
-
     /// Lets the worker work until nothing moves, with gateways that read (or do not).
     pub(super) fn run(&mut self, worker: &mut Worker, do_read: bool) {
         for _ in 0..2000 {
@@ -307,17 +291,6 @@ impl Hall {
             }
         }
         panic!("nobody tells who waits");
-    }
-
-    /// What gateway `number` does when a successor asks who waits; the others do nothing.
-    pub(super) fn tell_successor(&mut self, number: usize, worker: &mut Worker) {
-        worker.links.resume(&mut worker.core);
-        let gateway = &mut self.gateways[number];
-        gateway.read();
-        let epoch = gateway.asked.take().expect("it is asked");
-        let frames = gateway.everybody(epoch);
-        gateway.send_aside(&mut Some(frames));
-        worker.links.resume(&mut worker.core);
     }
 
     /// All that came for a connection, and forgets it.

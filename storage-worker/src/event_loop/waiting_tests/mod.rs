@@ -306,35 +306,6 @@ fn a_large_pop_that_was_half_sent_is_said_to_be_uncertain_and_a_whole_one_is_who
     }
 }
 
-/// One gateway has told who waits and goes on, while the worker still waits for the other one.
-#[test]
-fn what_is_said_while_another_gateway_still_tells_is_heard() {
-    let mut hall = Hall::new();
-    let mut worker = hall.start(1);
-    hall.ask(&mut worker, "SET k a");
-    drop(worker);
-    let mut worker = hall.start(2);
-    // This was meant for the dead one.
-    hall.prepare(0, 4, "EXISTS k");
-    hall.tell_successor(0, &mut worker);
-    hall.prepare(0, 5, "EXISTS k");
-    hall.send(0, 6, "EXISTS k");
-    for _ in 0..3 {
-        worker.links.resume(&mut worker.core);
-    }
-    assert_eq!(worker.links.told(), 1);
-    hall.tell_successor(1, &mut worker);
-    assert_eq!(worker.links.told(), 2);
-    worker.links.open(&mut worker.core);
-    hall.run(&mut worker, true);
-    assert_eq!(hall.got(0, 4), [""; 0]);
-    assert_eq!(hall.got(0, 5), [""], "its slot is locked");
-    hall.go(0, 5);
-    hall.run(&mut worker, true);
-    assert_eq!(hall.got(0, 5), [":1\r\n"]);
-    assert_eq!(hall.got(0, 6), [":1\r\n"]);
-}
-
 #[test]
 fn news_of_a_link_that_is_gone_keep_nobody_awake() {
     let mut hall = Hall::new();
