@@ -1,8 +1,9 @@
 //! Several clients at once, and one order that explains all that they have seen (`harness::history`).
 //!
-//! Lists: every client appends numbers of its own and reads, with single commands, with MULTI and EXEC, and with
-//! WATCH. Accounts: clients move money about with WATCH, others count it all and must always find the same sum.
-//! Keys that a transaction touches together share a hash tag; with several workers the tags live on different ones.
+//! Lists: every client appends numbers of its own and reads, with single commands, with MULTI and EXEC, with WATCH, and
+//! with scripts. Accounts: clients move money about with WATCH, others count it all and must always find the same sum.
+//! Queues: what is pushed anywhere, in whatever way, is popped once by those who wait for several queues.
+//! The keys of a transaction live on any workers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -28,7 +29,8 @@ fn list_of(reply: &Reply) -> Vec<u64> {
 }
 
 /// An operation that is to come.
-fn draw(random: &mut Random, tag: usize) -> (String, Option<u64>) {
+fn draw(random: &mut Random) -> (String, Option<u64>) {
+    let tag = random.below(TAGS);
     let key = format!("{{{tag}}}:{}", random.below(KEYS_PER_TAG));
     let value = (random.below(2) == 0).then(|| NEXT.fetch_add(1, Ordering::Relaxed));
     (key, value)
@@ -48,10 +50,22 @@ fn operation((key, value): &(String, Option<u64>), reply: &Reply) -> Operation {
     }
 }
 
+/// The same operations in a script, which declares only the first of its keys.
+fn script(drawn: &[(String, Option<u64>)]) -> Vec<String> {
+    const BODY: &str = "local all = {} for at = 1, #ARGV, 2 do local key, value = ARGV[at], ARGV[at + 1] \
+         if value == '' then all[#all + 1] = redis.call('lrange', key, 0, -1) \
+         else all[#all + 1] = redis.call('rpush', key, value) end end return all";
+    let mut words = ["EVAL", BODY, "1", &drawn[0].0].map(str::to_owned).to_vec();
+    for (key, value) in drawn {
+        words.push(key.clone());
+        words.push(value.map_or(String::new(), |value| value.to_string()));
+    }
+    words
+}
+
 /// One client's transaction, or the single commands that it came to.
 fn transact(client: &mut Client, random: &mut Random, history: &mut Vec<Transaction>) {
-    let tag = random.below(TAGS);
-    let drawn: Vec<_> = (0..=random.below(4)).map(|_| draw(random, tag)).collect();
+    let drawn: Vec<_> = (0..=random.below(4)).map(|_| draw(random)).collect();
     let begun = Instant::now();
     let done = |begun, operations| Transaction {
         begun,
@@ -63,9 +77,18 @@ fn transact(client: &mut Client, random: &mut Random, history: &mut Vec<Transact
         let reply = client.call(&words(&drawn[0])).expect("a reply");
         return history.push(done(begun, vec![operation(&drawn[0], &reply)]));
     }
+    if random.below(3) == 0 {
+        let reply = client.call(&script(&drawn)).expect("a reply");
+        let Reply::Many(_, replies) = &reply else {
+            panic!("{}", reply.render())
+        };
+        let operations = drawn.iter().zip(replies);
+        let operations = operations.map(|(one, reply)| operation(one, reply));
+        return history.push(done(begun, operations.collect()));
+    }
     let mut operations = Vec::new();
     if random.below(2) == 0 {
-        let (watched, _) = draw(random, tag);
+        let (watched, _) = draw(random);
         client.call(&["WATCH", &watched]).expect("a reply");
         let reply = client
             .call(&["LRANGE", &watched, "0", "-1"])
@@ -155,12 +178,12 @@ fn play(server: &Server) -> History {
 
 #[test]
 fn one_order_explains_what_all_clients_have_seen() {
-    for workers in [1, 2, 4] {
+    for workers in [1, 2, 4, 7] {
         let server = Setup::sirocco(sirocco!(), workers)
             .with("gateway-threads", "2")
             .start();
         let history = play(&server);
-        assert!(history.transactions.len() > 500, "hardly anything happened");
+        assert!(history.transactions.len() > 300, "hardly anything happened");
         assert_eq!(history.anomalies(), [], "with {workers} workers");
         let refused = |it: &&Transaction| it.outcome == Outcome::Refused;
         assert!(
@@ -318,9 +341,9 @@ const EACH: i64 = 100;
 fn transfer(client: &mut Client, random: &mut Random) -> bool {
     let (from, to) = (random.below(ACCOUNTS), random.below(ACCOUNTS));
     let amount = 1 + random.below(20) as i64;
-    client.run(&format!("WATCH {{bank}}:{from} {{bank}}:{to}"));
+    client.run(&format!("WATCH bank:{from} bank:{to}"));
     let balance = |client: &mut Client, account| {
-        let reply = client.run(&format!("GET {{bank}}:{account}"));
+        let reply = client.run(&format!("GET bank:{account}"));
         reply.text_lossy().parse::<i64>().expect("a balance")
     };
     let (had, other) = (balance(client, from), balance(client, to));
@@ -329,22 +352,22 @@ fn transfer(client: &mut Client, random: &mut Random) -> bool {
         return false;
     }
     client.run("MULTI");
-    client.run(&format!("SET {{bank}}:{from} {}", had - amount));
-    client.run(&format!("SET {{bank}}:{to} {}", other + amount));
+    client.run(&format!("SET bank:{from} {}", had - amount));
+    client.run(&format!("SET bank:{to} {}", other + amount));
     client.run("EXEC").render() != "*-1"
 }
 
 #[test]
 fn money_is_neither_made_nor_lost() {
-    let server = Setup::sirocco(sirocco!(), 2)
+    let server = Setup::sirocco(sirocco!(), 4)
         .with("gateway-threads", "2")
         .start();
     let mut auditor = server.connect();
     for account in 0..ACCOUNTS {
-        auditor.run(&format!("SET {{bank}}:{account} {EACH}"));
+        auditor.run(&format!("SET bank:{account} {EACH}"));
     }
     let all: Vec<String> = (0..ACCOUNTS)
-        .map(|account| format!("{{bank}}:{account}"))
+        .map(|account| format!("bank:{account}"))
         .collect();
     let count = format!("MGET {}", all.join(" "));
     let end = Instant::now() + TIME;
@@ -377,5 +400,90 @@ fn money_is_neither_made_nor_lost() {
             .map(|mover| mover.join().expect("the mover went through"))
             .sum()
     });
-    assert!(moved > 50, "hardly anything was moved");
+    assert!(moved > 20, "hardly anything was moved");
+}
+
+const QUEUES: usize = 8;
+const PUSHED: usize = 1200;
+
+/// One element, in one of the ways in which it can come into a queue.
+fn push(client: &mut Client, random: &mut Random, number: usize) {
+    let queue = format!("queue:{}", random.below(QUEUES));
+    match random.below(4) {
+        0 => client.run(&format!("RPUSH {queue} {number}")),
+        1 => {
+            client.run("MULTI");
+            client.run(&format!("RPUSH {queue} {number}"));
+            client.run("SET elsewhere 1");
+            client.run("EXEC")
+        }
+        2 => {
+            let body = "return redis.call('rpush', ARGV[1], ARGV[2])";
+            let number = number.to_string();
+            let words = ["EVAL", body, "0", &queue, &number];
+            client.call(&words).expect("a reply")
+        }
+        _ => {
+            client.run(&format!("RPUSH aside {number}"));
+            client.run(&format!("LMOVE aside {queue} LEFT RIGHT"))
+        }
+    };
+}
+
+#[test]
+fn what_is_pushed_anywhere_is_popped_once() {
+    for workers in [1, 4] {
+        let server = Setup::sirocco(sirocco!(), workers)
+            .with("gateway-threads", "2")
+            .start();
+        let popped: Vec<usize> = std::thread::scope(|scope| {
+            let server = &server;
+            let takers: Vec<_> = (0..6_u64)
+                .map(|seed| {
+                    scope.spawn(move || {
+                        let mut client = server.connect();
+                        let mut random = Random(seed * 71 + 11);
+                        let mut taken = Vec::new();
+                        loop {
+                            let queues = (0..QUEUES).map(|at| (at + random.below(QUEUES)) % QUEUES);
+                            let mut words = vec!["BLPOP".to_owned()];
+                            words.extend(queues.map(|queue| format!("queue:{queue}")));
+                            // All queues, and when nothing comes any more, the end.
+                            words.extend((0..QUEUES).map(|queue| format!("queue:{queue}")));
+                            words.push("1.5".to_owned());
+                            let Reply::Many(_, pair) = client.call(&words).expect("a reply") else {
+                                return taken;
+                            };
+                            let Some(element) = pair.get(1) else {
+                                return taken;
+                            };
+                            taken.push(element.text_lossy().parse().expect("a number"));
+                        }
+                    })
+                })
+                .collect();
+            let givers: Vec<_> = (0..3_usize)
+                .map(|giver| {
+                    scope.spawn(move || {
+                        let mut client = server.connect();
+                        let mut random = Random(giver as u64 * 13 + 7);
+                        for number in (giver..PUSHED).step_by(3) {
+                            push(&mut client, &mut random, number);
+                        }
+                    })
+                })
+                .collect();
+            for giver in givers {
+                giver.join().expect("the giver went through");
+            }
+            let taken = takers.into_iter();
+            taken
+                .flat_map(|taker| taker.join().expect("the taker went through"))
+                .collect()
+        });
+        let mut sorted = popped;
+        sorted.sort_unstable();
+        let all: Vec<usize> = (0..PUSHED).collect();
+        assert_eq!(sorted, all, "with {workers} workers");
+    }
 }
