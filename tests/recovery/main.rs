@@ -5,6 +5,7 @@
 //! now and says so; where that may happen by chance, the test looks for the announcement and takes another turn.
 
 mod broker;
+mod crossing;
 mod drain;
 mod gateway;
 mod large_replies;
