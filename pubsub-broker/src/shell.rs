@@ -229,6 +229,10 @@ impl Shell {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let counters = self.party.counters();
+        // Until it is told who listens, the page says what the predecessor knew.
+        if self.opens_at.is_some() {
+            return;
+        }
         let level = |count: usize| count as u64;
         // Sums go on where the predecessor stopped.
         let published = figures.published - before.published;

@@ -9,6 +9,7 @@
 
 use crate::blocking::Waking;
 use crate::keyspace::{Access, Key, Keyspace, Pause, StringRef, ValueKind};
+use crate::notify::Notes;
 use crate::random::Random;
 use crate::scripts::Scripts;
 use crate::settings::EngineSettings;
@@ -42,6 +43,8 @@ pub struct Effects {
     pub nested: NestedCalls,
     /// A script runs.
     pub is_in_script: bool,
+    /// Keyspace events.
+    pub notes: Notes,
     /// Changes since somebody looked, counted as Redis counts them (`rdb_changes_since_last_save`).
     pub changes: u64,
 }

@@ -39,6 +39,7 @@ pub mod functions;
 )]
 pub mod keyspace;
 pub mod neighbours;
+pub mod notify;
 pub mod random;
 pub mod rdb;
 pub mod scripts;

@@ -22,6 +22,8 @@ use crate::commands::handler;
 use crate::context::{Context, Effects};
 use crate::engine::Engine;
 use crate::keyspace::{Access, Keyspace};
+use crate::neighbours::Neighbours;
+use crate::notify::{self, Before, View, class};
 use crate::random::Random;
 use crate::settings::EngineSettings;
 use proto::catalogue::{GatewayCommand, StorageCommand};
@@ -48,6 +50,45 @@ pub struct Ground<'a> {
     pub effects: &'a mut Effects,
     /// Seed of the key hash.
     pub hash_seed: u64,
+}
+
+impl Ground<'_> {
+    fn view<'v>(&'v self, near: Option<&'v Neighbours>) -> View<'v> {
+        View {
+            keyspace: self.keyspace,
+            near,
+            hash_seed: self.hash_seed,
+            now: self.now,
+        }
+    }
+
+    /// What events need to know of the keys of a command before it runs, if any are wanted.
+    pub(crate) fn look_before(
+        &self,
+        command: StorageCommand,
+        args: Args<'_>,
+        db: u16,
+        near: Option<&Neighbours>,
+    ) -> Option<Before> {
+        let wanted = self.effects.notes.wanted();
+        let is_noted = wanted != 0 && (Engine::writes(command) || wanted & class::MISS != 0);
+        is_noted.then(|| notify::before(command, db, args, &self.view(near)))
+    }
+
+    /// Notes the events of a command that has run.
+    #[cold]
+    pub(crate) fn note(
+        &self,
+        command: StorageCommand,
+        (args, db): (Args<'_>, u16),
+        changes: u64,
+        before: &Before,
+        near: Option<&Neighbours>,
+    ) {
+        let changes = self.effects.changes.saturating_sub(changes);
+        let (notes, view) = (&self.effects.notes, self.view(near));
+        notify::after(notes, command, db, args, changes, before, &view);
+    }
 }
 
 impl<'a> Context<'a> {
@@ -191,6 +232,7 @@ impl Unit {
         }
         let start = out.len();
         let changes = ground.effects.changes;
+        let before = ground.look_before(command, args, manner.db, None);
         let mut nested = Context {
             keyspace: &mut *ground.keyspace,
             reply: ReplyWriter::to_vec(out, manner.is_resp3),
@@ -215,6 +257,9 @@ impl Unit {
         }
         if Engine::writes(command) && ground.effects.nested.writes.is_some() {
             note_write(ground, command, args, manner.db, changes);
+        }
+        if let Some(before) = before {
+            ground.note(command, (args, manner.db), changes, &before, None);
         }
         if let Some(block) = block {
             let mut reply = ReplyWriter::to_vec(out, manner.is_resp3);

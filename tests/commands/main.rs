@@ -80,7 +80,7 @@ mod waiting {
 }
 
 mod channels {
-    harness::transcripts!("tests/commands/channels": patterns, pubsub, scripts, shards, subscribe, subscribed, transactions);
+    harness::transcripts!("tests/commands/channels": events, patterns, pubsub, scripts, shards, subscribe, subscribed, transactions);
 }
 
 mod connection {

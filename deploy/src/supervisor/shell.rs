@@ -369,12 +369,13 @@ impl Shell {
             );
         }
         self.send(process, ToChild::Start(Box::new(plan)), Vec::new());
+        // First that of the broker: what the first command says about its keys must be heard.
+        for link in self.broker_links_of(process) {
+            self.send_broker_link(process, link);
+        }
         for (thread, worker) in self.links_of(process) {
             let (plan, handles) = self.parts.segments.link_end(thread, worker, place.role);
             self.send(process, ToChild::AttachLink(plan), handles);
-        }
-        for link in self.broker_links_of(process) {
-            self.send_broker_link(process, link);
         }
         self.introduce_others(process);
         if place.role == Role::StorageWorker {

@@ -6,8 +6,8 @@
 //! that nobody got it.
 
 use proto::CommandError;
-use proto::frame::{BrokerFrame, BrokerHeader, BrokerKind, Space, broker_flags, padded};
-use runtime::Inbox;
+use proto::frame::{BrokerFrame, BrokerHeader, BrokerKind, Space, broker_flags};
+use runtime::{Inbox, unbegun};
 use shm::{Bell, Party, RingConsumer, RingProducer};
 
 use super::{Asked, What};
@@ -45,19 +45,6 @@ impl Lane {
         parts.broker.news().announce(parts.their_position);
         parts.broker.doorbell().ring(&parts.bell);
     }
-}
-
-/// Frames of a ring that nobody has begun with, and that are to be sent again.
-fn unbegun(bytes: &[u8]) -> Vec<Box<[u8]>> {
-    let mut frames = Vec::new();
-    let mut rest = bytes;
-    while let Ok(frame) = BrokerFrame::decode(rest) {
-        if frame.header.flags & broker_flags::BEGUN == 0 && is_sent_again(&frame) {
-            frames.push(frame.bytes.into());
-        }
-        rest = rest.get(padded(frame.bytes.len())..).unwrap_or_default();
-    }
-    frames
 }
 
 /// Who listens is told anew as a whole, and a frame in pieces is not whole.

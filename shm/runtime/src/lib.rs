@@ -40,7 +40,7 @@ pub use control::{ControlError, ControlSender};
 pub use message::{
     FromChild, LibraryChange, LinkPlan, LinkRole, PeerState, Request, ShutdownHow, ToChild,
 };
-pub use outbox::{Inbox, Outbox};
+pub use outbox::{Inbox, Outbox, unbegun};
 pub use plan::{
     ArenaState, Descriptor, Fingerprints, PartyId, Plan, Role, broker_link_id, is_broker_link,
     link_id,

@@ -148,6 +148,23 @@ impl Outbox {
     }
 }
 
+/// Frames of a ring that its reader has not begun with and that may be sent to a successor of it. Who listens
+/// is told anew as a whole, and a frame in pieces is not whole: neither is among them.
+#[must_use]
+pub fn unbegun(bytes: &[u8]) -> Vec<Box<[u8]>> {
+    let mut frames = Vec::new();
+    let mut rest = bytes;
+    while let Ok(frame) = BrokerFrame::decode(rest) {
+        let is_begun = frame.header.flags & broker_flags::BEGUN != 0;
+        let is_whole = matches!(frame.header.kind, BrokerKind::Publish | BrokerKind::Ask);
+        if is_whole && !is_begun {
+            frames.push(frame.bytes.into());
+        }
+        rest = rest.get(padded(frame.bytes.len())..).unwrap_or_default();
+    }
+    frames
+}
+
 /// Puts frames that came in pieces together.
 #[derive(Debug, Default)]
 pub struct Inbox {

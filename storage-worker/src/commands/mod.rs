@@ -33,6 +33,16 @@ use crate::context::{CommandResult, Context};
 use proto::catalogue::StorageCommand;
 use proto::frame::Args;
 
+/// Entries, and consumers of all groups, of a stream.
+pub(crate) fn stream_counts(found: &crate::keyspace::Found<'_>) -> (u64, usize) {
+    let stream: &crate::collections::stream::Stream = found.structure();
+    let consumers = stream
+        .groups
+        .iter()
+        .map(|(_, group)| group.consumer_count());
+    (stream.log.len(), consumers.sum())
+}
+
 /// What a row's last column names.
 pub type Handler = fn(&mut Context<'_>, Args<'_>) -> CommandResult;
 

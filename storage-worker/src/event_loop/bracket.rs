@@ -6,6 +6,7 @@
 
 use crate::blocking::WaitKey;
 use crate::keyspace::Hook;
+use crate::notify::{Notes, class};
 use shm::Journal;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -20,6 +21,8 @@ pub(crate) struct Bracket {
     /// Streams that ended, as far as somebody might wait for it, and whether there are any.
     ended: RefCell<Vec<WaitKey>>,
     is_any_ended: Cell<bool>,
+    /// Keyspace events.
+    pub(crate) notes: Notes,
 }
 
 impl Bracket {
@@ -30,6 +33,7 @@ impl Bracket {
             is_watching: Cell::new(false),
             ended: RefCell::default(),
             is_any_ended: Cell::new(false),
+            notes: Notes::default(),
         }
     }
 
@@ -102,8 +106,8 @@ impl Hook for BracketHook {
         Some(Box::new(move || bracket.begin(db, slot)))
     }
 
-    fn expired(&mut self, _db: u16, _slot: u16, _key: &[u8]) {
-        // Nobody listens yet: keyspace events and the log come with their own parts.
+    fn expired(&mut self, db: u16, _slot: u16, key: &[u8]) {
+        self.0.notes.say(class::EXPIRED, "expired", db, key);
     }
 
     fn stream_removed(&mut self, db: u16, key: &[u8]) {
@@ -114,8 +118,8 @@ impl Hook for BracketHook {
         }
     }
 
-    fn field_expired(&mut self, _db: u16, _slot: u16, _key: &[u8], _field: &[u8]) {
-        // As above.
+    fn field_expired(&mut self, db: u16, _slot: u16, key: &[u8], _field: &[u8]) {
+        self.0.notes.field_expired(db, key);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The worker's link to the pub/sub broker: what scripts publish and ask.
+//! The worker's link to the pub/sub broker: keyspace events, and what scripts publish and ask.
 //!
 //! A script goes on with the number of receivers, so the shard thread waits for the broker's answer: some
 //! microseconds, and at most [`PATIENCE`] if the broker is just being replaced. While nobody listens to
@@ -8,14 +8,19 @@
 //!
 //! Not here: messages of clients (gateway), what the broker does (`pubsub-broker`).
 
+use crate::notify::{Note, Notes};
 use crate::scripts::{Publish, Questions};
 use proto::counters::BrokerCounter;
 use proto::frame::{BrokerFrame, BrokerHeader, BrokerKind, Space, broker_flags, push_name};
-use runtime::{AttachLink, Inbox, Outbox};
+use proto::settings::{EVENT_KEYEVENT, EVENT_KEYSPACE};
+use runtime::{AttachLink, Inbox, Outbox, unbegun};
 use shm::{Bell, LinkSegment, Party, RingConsumer, RingProducer, ShmError};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+
+/// Bytes of events that are kept for a broker that does not read; what comes then is lost.
+const HELD_MAX: usize = 64 << 20;
 
 /// How long a script waits for the broker.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -59,6 +64,7 @@ impl Link {
 pub(super) struct BrokerLink {
     link: Option<Link>,
     outbox: Outbox,
+    notes: Option<Notes>,
     /// The worker's own page, on whose doorbell it sleeps.
     own: Party,
     sequence: u32,
@@ -76,6 +82,7 @@ impl SharedLink {
         Self(Rc::new(RefCell::new(BrokerLink {
             link: None,
             outbox: Outbox::default(),
+            notes: None,
             own,
             sequence: 0,
             broken: Vec::new(),
@@ -89,6 +96,16 @@ impl SharedLink {
     pub(super) fn attach(&self, attach: AttachLink, fingerprint: u64) -> Result<(), ShmError> {
         let (requests, replies) = LinkSegment::open(attach.segment, fingerprint)?.requester()?;
         let mut this = self.0.borrow_mut();
+        // Events that the dead one has not begun with, and those that found no room; no script waits.
+        this.outbox.drop_begun();
+        let old = this.link.take();
+        let mut again = old.map_or(Vec::new(), |mut old| unbegun(old.requests.unreleased().1));
+        again.extend(this.outbox.take());
+        again.retain(|bytes| {
+            let frame = BrokerFrame::decode(bytes);
+            frame.is_ok_and(|frame| frame.header.flags & broker_flags::ANSWER == 0)
+        });
+        again.into_iter().for_each(|bytes| this.outbox.push(bytes));
         this.link = Some(Link {
             requests,
             replies,
@@ -98,8 +115,18 @@ impl SharedLink {
             id: attach.plan.link,
             generation: attach.plan.generation,
         });
-        this.outbox.take();
+        this.tell(&[], 0);
         Ok(())
+    }
+
+    /// Events that these notes hold come before what scripts publish.
+    pub(super) fn note_for(&self, notes: Notes) {
+        self.0.borrow_mut().notes = Some(notes);
+    }
+
+    /// Tells the broker events. True if some of them wait for room.
+    pub(super) fn tell(&self, notes: &[Note], wanted: u64) -> bool {
+        self.0.borrow_mut().tell(notes, wanted)
     }
 
     /// A link that makes no sense and was dropped.
@@ -109,6 +136,43 @@ impl SharedLink {
 }
 
 impl BrokerLink {
+    fn tell(&mut self, notes: &[Note], wanted: u64) -> bool {
+        let Some(link) = &mut self.link else {
+            return false;
+        };
+        let is_heard = link.has_listeners() && self.outbox.held() < HELD_MAX;
+        for note in notes.iter().filter(|_| is_heard) {
+            let header = BrokerHeader::new(BrokerKind::Publish, Space::Channel);
+            let db = note.db.to_string();
+            if wanted & EVENT_KEYSPACE != 0 {
+                let channel = [b"__keyspace@", db.as_bytes(), b"__:", &note.key].concat();
+                let event = note.event.as_bytes();
+                self.outbox
+                    .send(Some(&mut link.requests), &header, &channel, &[event]);
+            }
+            if wanted & EVENT_KEYEVENT != 0 {
+                let channel = format!("__keyevent@{db}__:{}", note.event);
+                let channel = channel.as_bytes();
+                self.outbox
+                    .send(Some(&mut link.requests), &header, channel, &[&note.key]);
+            }
+        }
+        self.outbox.drain(&mut link.requests);
+        if link.requests.publish() {
+            link.ring();
+        }
+        !self.outbox.is_empty()
+    }
+
+    /// Events come before what is said now.
+    fn tell_first(&mut self) {
+        if let Some(notes) = self.notes.clone()
+            && notes.is_any()
+        {
+            self.tell(&notes.take(), notes.wanted());
+        }
+    }
+
     /// Tells the broker something and waits for its answer: a number, and what it says.
     fn ask(
         &mut self,
@@ -117,6 +181,7 @@ impl BrokerLink {
         body: &[u8],
     ) -> Option<(u32, Vec<u8>)> {
         let until = Instant::now() + PATIENCE;
+        self.tell_first();
         self.sequence = self.sequence.wrapping_add(1);
         header.sequence = self.sequence;
         header.flags |= broker_flags::ANSWER;

@@ -3,6 +3,7 @@
 //! Not here: rings (`link`), timers and sleeping (`event_loop`).
 
 use super::bracket::Bracket;
+use super::broker::SharedLink;
 use super::clock::Clock;
 use super::parked::Parked;
 use super::replies::ReplyPosition;
@@ -15,6 +16,7 @@ use crate::blocking::{Signal, WaitKey};
 use crate::engine::Engine;
 use crate::keyspace::Keyspace;
 use crate::neighbours::Workers;
+use crate::notify::class;
 use crate::random::Random;
 use crate::settings::MemoryLimit;
 use crate::unit::NestedWrite;
@@ -94,6 +96,10 @@ pub(crate) struct Core {
     pub(crate) interests: HashMap<WaitKey, Workers>,
     /// What has written while others were visited whose owners must hear of it.
     pub(crate) writes_elsewhere: Vec<NestedWrite>,
+    /// The pub/sub broker, once there is a link to it.
+    pub(crate) broker: Option<SharedLink>,
+    /// Behind every command that only reads there is something to do.
+    pub(crate) is_careful: bool,
     /// Those who watch keys.
     pub(crate) watching: Watching,
     /// Signals for somebody who could not be served, because there was no room for the reply.
@@ -117,6 +123,8 @@ impl Core {
         seed: u64,
     ) -> Self {
         let last = bracket.journal().last_commit();
+        let mut engine = engine;
+        engine.effects.notes = bracket.notes.clone();
         let clock = Clock::new();
         Self {
             engine,
@@ -140,6 +148,8 @@ impl Core {
             is_put_off: false,
             interests: HashMap::new(),
             writes_elsewhere: Vec::new(),
+            broker: None,
+            is_careful: false,
             watching: Watching::default(),
             broken: Vec::new(),
             deferred: Vec::new(),
@@ -206,6 +216,9 @@ impl Core {
         if self.changed != 0 {
             self.update_counts();
         }
+        if self.engine.effects.notes.is_any() {
+            self.tell_notes();
+        }
     }
 
     /// Writes the numbers of keys and bytes to the page.
@@ -267,6 +280,7 @@ impl Core {
     /// From here on every command is committed by itself.
     pub(crate) fn be_precise(&mut self) {
         self.is_precise = true;
+        self.is_careful = true;
         self.started |= started::PRECISE;
     }
 
@@ -394,10 +408,12 @@ impl Core {
                 self.now,
                 || random.next_u64(),
             );
-            if victim.is_none() {
+            let Some(victim) = victim else {
                 self.evictions_failed += 1;
                 break;
-            }
+            };
+            let notes = &self.engine.effects.notes;
+            notes.say(class::EVICTED, "evicted", victim.db, &victim.key);
             evicted += 1;
         }
         evicted > 0 || !self.is_over_limit()

@@ -265,9 +265,13 @@ impl Core {
         out: &mut Vec<u8>,
     ) -> Option<Box<crate::blocking::Block>> {
         let changes = self.engine.effects.changes;
+        let before = self.look_before(request, command, body);
         let (error, block) = self.engine.cross(request, command, body, self.now, out);
         if block.is_some() {
             return block;
+        }
+        if let Some(before) = before.filter(|_| error.is_none()) {
+            self.note_events(request, command, body, changes, &before);
         }
         if Engine::writes(command) {
             self.note_change(request.database);

@@ -39,6 +39,7 @@ impl Core {
             let is_memory_short = self.is_over_limit();
             self.begin_script(is_memory_short);
         }
+        let before = self.look_before(request, command, body);
         let reply = ReplyWriter::to_vec(out, is_resp3);
         let mut executed = self
             .engine
@@ -54,6 +55,9 @@ impl Core {
             if !self.watching.is_empty() && executed.error.is_none() {
                 self.note_watched(request, command, body, changes);
             }
+        }
+        if let Some(before) = before.filter(|_| executed.error.is_none()) {
+            self.note_events(request, command, body, changes, &before);
         }
         self.tally.count(command, executed.error);
     }

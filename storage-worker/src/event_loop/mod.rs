@@ -30,6 +30,7 @@ mod clock;
 mod control;
 mod core;
 mod crossing;
+mod events;
 mod inside;
 mod interest;
 mod link;
@@ -169,6 +170,9 @@ impl EventLoop {
         self.core.others_used_bytes = self.others_used_bytes();
         let is_more = self.links.serve(&mut self.core);
         self.background.run_if_due(&mut self.core);
+        if self.core.engine.effects.notes.is_any() {
+            self.core.tell_notes();
+        }
         let is_put_off = std::mem::take(&mut self.core.is_put_off);
         is_more || is_put_off || self.core.is_signalled()
     }
@@ -255,6 +259,7 @@ impl EventLoop {
 
     fn apply(&mut self, settings: &Settings) {
         self.core.engine.settings.update(settings);
+        self.core.want_events(settings);
         let keyspace = &mut self.core.engine.keyspace;
         keyspace.set_clock_mode(clock_mode(settings));
         keyspace.set_lazy_free(lazy_free(settings));

@@ -66,11 +66,28 @@ impl Runner<'_> {
         match self.finish(request, command, body, executed) {
             Placed::Waiting => Ran::Held { wrote: false },
             Placed::InRing => {
-                if self.core.is_precise {
-                    self.commit_behind();
+                if self.core.is_careful {
+                    self.after_reading(request, command, body, executed.error.is_some());
                 }
                 Ran::Done
             }
+        }
+    }
+
+    /// What is to be done behind a command that only reads.
+    #[cold]
+    fn after_reading(
+        &mut self,
+        request: &RequestHeader,
+        command: StorageCommand,
+        body: &[u8],
+        has_failed: bool,
+    ) {
+        if !has_failed {
+            self.core.note_misses(request, command, body);
+        }
+        if self.core.is_precise {
+            self.commit_behind();
         }
     }
 
@@ -154,13 +171,13 @@ impl Runner<'_> {
             };
             return Some(executed);
         }
-        if self.core.watching.is_empty() {
+        if !self.core.is_observed() {
             return self.execute_within(request, command, body, hash);
         }
         self.execute_watched(request, command, body, hash)
     }
 
-    /// Executes a command within a bracket while somebody watches keys.
+    /// Executes a command within a bracket while somebody watches keys or wants events.
     #[cold]
     #[inline(never)]
     fn execute_watched(
@@ -171,9 +188,16 @@ impl Runner<'_> {
         hash: Option<u64>,
     ) -> Option<Executed> {
         let changes = self.core.engine.effects.changes;
+        let before = self.core.look_before(request, command, body);
         let executed = self.execute_within(request, command, body, hash);
         if executed.is_some_and(|it| it.error.is_none()) {
-            self.core.note_watched(request, command, body, changes);
+            if !self.core.watching.is_empty() {
+                self.core.note_watched(request, command, body, changes);
+            }
+            if let Some(before) = before {
+                self.core
+                    .note_events(request, command, body, changes, &before);
+            }
         }
         executed
     }

@@ -179,10 +179,6 @@ pub(crate) fn start(mut child: Child) -> Result<EventLoop, StartError> {
         seed,
     );
     engine.scripts.take_registry(&registry, plan.index);
-    if visits.is_some() {
-        let near = neighbours(&registry, &plan, Rc::clone(&arena));
-        engine.scripts.surroundings.near = Some(Box::new(near));
-    }
     let mut watch = ScriptWatch::new(open_again(&party, fingerprint)?);
     watch.set_threshold(u64::try_from(settings.busy_reply_threshold()).unwrap_or(0));
     engine.scripts.surroundings.watch = Box::new(watch);
@@ -190,8 +186,12 @@ pub(crate) fn start(mut child: Child) -> Result<EventLoop, StartError> {
     engine.scripts.surroundings.broker = Box::new(broker.clone());
     let mut core = Core::new(engine, bracket, party, MemoryLimit::new(&settings), seed);
     core.set_slow_from(settings.slowlog_log_slower_than());
-    core.visits = visits.map(|lease| Box::new(Visits::new(plan.index as usize, lease)));
-    core.begin_at_home();
+    if let Some(lease) = visits {
+        join(&mut core, lease, &registry, &plan, Rc::clone(&arena));
+    }
+    core.want_events(&settings);
+    broker.note_for(core.engine.effects.notes.clone());
+    core.broker = Some(broker.clone());
     if plan.deaths_in_a_row > 0 {
         core.be_precise();
     }
@@ -272,6 +272,14 @@ fn take_lease(journal: &Journal, plan: &Plan) -> Result<Option<Lease>, StartErro
         tracing::warn!(holder = ?lease.holder(), "another worker is in our arena");
     }
     Ok(Some(lease))
+}
+
+/// The worker is one of several; its lease is its own.
+fn join(core: &mut Core, lease: Lease, registry: &Registry, plan: &Plan, arena: Rc<Mapping>) {
+    let near = neighbours(registry, plan, arena);
+    core.engine.scripts.surroundings.near = Some(Box::new(near));
+    core.visits = Some(Box::new(Visits::new(plan.index as usize, lease)));
+    core.begin_at_home();
 }
 
 /// The neighbours of a worker, none of which it has met yet.

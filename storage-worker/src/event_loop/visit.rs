@@ -27,6 +27,7 @@ use super::core::Core;
 use crate::blocking::{Signal, WaitKey};
 use crate::keyspace::{self, Hook, Keyspace};
 use crate::neighbours::{Neighbour, Workers};
+use crate::notify::class;
 use proto::control_words::{RunningScript, SCRIPT};
 use proto::counters::WorkerCounter;
 use shm::arena::{ArenaError, Mapping};
@@ -546,15 +547,15 @@ impl Hook for VisitHook {
         }))
     }
 
-    fn expired(&mut self, _db: u16, _slot: u16, _key: &[u8]) {
-        // As in the owner's own.
+    fn expired(&mut self, db: u16, _slot: u16, key: &[u8]) {
+        self.own.notes.say(class::EXPIRED, "expired", db, key);
     }
 
     fn stream_removed(&mut self, db: u16, key: &[u8]) {
         self.ended.borrow_mut().push((db, key.into()));
     }
 
-    fn field_expired(&mut self, _db: u16, _slot: u16, _key: &[u8], _field: &[u8]) {
-        // As above.
+    fn field_expired(&mut self, db: u16, _slot: u16, key: &[u8], _field: &[u8]) {
+        self.own.notes.field_expired(db, key);
     }
 }

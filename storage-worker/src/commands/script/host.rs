@@ -133,12 +133,20 @@ impl Nested<'_, '_> {
                 .begin_to_write(&mut self.ground, manner.db, slot_of(args.get(1)));
         }
         let changes = self.ground.effects.changes;
+        let before = self
+            .ground
+            .look_before(command, args, manner.db, Some(near));
         let error = Crossing {
             ground: &mut self.ground,
             near,
             manner,
         }
         .run_at_once(command, args, reply);
+        if let Some(before) = before.filter(|_| error.is_none()) {
+            let about = (args, manner.db);
+            self.ground
+                .note(command, about, changes, &before, Some(near));
+        }
         if error.is_none() && Engine::writes(command) {
             note_write(&mut self.ground, command, args, manner.db, changes);
         }
