@@ -198,6 +198,12 @@ impl Report {
         line(out, "worker_sleeps", self.workers(W::Sleeps));
         line(out, "worker_takeovers", self.workers(W::Takeovers));
         line(out, "worker_losses", self.workers(W::Losses));
+        line(out, "worker_visits", self.workers(W::Visits));
+        line(
+            out,
+            "scripts_over_all_workers",
+            self.workers(W::ScriptsOverAll),
+        );
         line(out, "protocol_errors", self.gateways(G::ProtocolErrors));
         line(
             out,

@@ -91,7 +91,11 @@ counters! {
         LastSeenMillis,
         /// Commands that wait for keys. A level.
         Waiters,
-        /// Keys that clients of other workers wait for.
+        /// Visits to keyspaces of other workers.
+        Visits,
+        /// Scripts that have held all workers because nobody knew what they would touch.
+        ScriptsOverAll,
+        /// Keys that clients of other workers wait for. A level.
         Interests,
         /// Commands that wait for keys until a certain time. A level.
         WaitersTimed,

@@ -18,7 +18,7 @@ use crate::engine::Engine;
 use crate::neighbours::Workers;
 use proto::CommandError;
 use proto::catalogue::StorageCommand;
-use proto::counters::ErrorCounter;
+use proto::counters::{ErrorCounter, WorkerCounter};
 use proto::frame::{
     Args, READY, REQUEST_HEADER_BYTES, RequestHeader, RequestKind, UnitHead, UnitItem, flags,
 };
@@ -98,6 +98,9 @@ impl Runner<'_> {
         let ran = if Engine::is_by_loop(command) {
             self.run_by_loop(request, command, body)
         } else if Engine::runs_script(command) {
+            if request.flags & flags::ONLY_ITS_KEYS == 0 {
+                self.core.add(WorkerCounter::ScriptsOverAll, 1);
+            }
             let executed = self.execute_script(request, command, body, None);
             let placed = self.finish(request, command, body, executed);
             self.placed(placed, self.has_written(command))

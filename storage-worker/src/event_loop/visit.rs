@@ -307,7 +307,7 @@ impl Core {
             self.go_away();
             return Err(NotNow);
         }
-        // What was true of the system's memory may not be any more.
+        self.add(WorkerCounter::Visits, 1);
         self.engine.effects.waking.has_waiters = true;
         Ok(())
     }
