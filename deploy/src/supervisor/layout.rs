@@ -184,7 +184,7 @@ mod tests {
         };
         assert_eq!(rings("8", "8").ring_bytes, 1 << 20);
         assert_eq!(rings("16", "16").ring_bytes, 1 << 19);
-        assert_eq!(rings("64", "64").ring_bytes, shm::RING_BYTES_MIN);
+        assert_eq!(rings("64", "56").ring_bytes, shm::RING_BYTES_MIN);
         assert_eq!(
             layout(&[("ring-size", "100kb")], 2, None).ring_bytes,
             128 << 10
