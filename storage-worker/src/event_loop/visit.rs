@@ -198,6 +198,14 @@ impl Core {
 
     fn come_home_from_outside(&mut self) -> bool {
         self.take_own_lease();
+        let was_visited = self.notice_visitors();
+        self.look_after_interest();
+        was_visited
+    }
+
+    /// Our lease is ours again: hears what visitors have left, before anything else is done. True if there were
+    /// some.
+    fn notice_visitors(&mut self) -> bool {
         let Some(visits) = &mut self.visits else {
             return false;
         };
@@ -206,7 +214,6 @@ impl Core {
         if was_visited {
             self.look_around();
         }
-        self.look_after_interest();
         was_visited
     }
 
@@ -295,15 +302,15 @@ impl Core {
         let Some(visits) = &mut self.visits else {
             return Err(NotNow);
         };
-        let before = visits.own.visits();
         let is_taken = visits.acquire(wanted);
         if is_taken.is_err() {
             self.take_own_lease();
+            self.notice_visitors();
             return is_taken;
         }
-        let is_visited = visits.own.visits() != before;
-        let is_first_served = is_visited && self.engine.keyspace.has_notes();
-        if is_first_served || !wanted.iter().all(|worker| self.open(worker)) {
+        // Those who wait for what visitors have brought come first.
+        let must_wait = self.notice_visitors() && self.is_signalled();
+        if must_wait || !wanted.iter().all(|worker| self.open(worker)) {
             self.go_away();
             return Err(NotNow);
         }
