@@ -12,6 +12,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Changes that one visitor makes in its life, unless it is to die before.
 const ROUNDS: u64 = 200;
 
+/// Changes of one that must meet another one for certain, some seconds at most.
+const MANY_ROUNDS: u64 = 3_000_000;
+
 /// An "arena" of two counters that are equal when no change is half done, and its lease.
 struct Stage {
     journal: Journal,
@@ -31,8 +34,12 @@ impl Stage {
     }
 
     fn start(&self, me: u32, fault: Option<Fault>) -> super::process::Child {
-        let fds = [self.journal.fd(), self.arena.fd()];
         let rounds = fault.map_or(ROUNDS, |_| u64::MAX >> 8);
+        self.start_for(rounds, me, fault)
+    }
+
+    fn start_for(&self, rounds: u64, me: u32, fault: Option<Fault>) -> super::process::Child {
+        let fds = [self.journal.fd(), self.arena.fd()];
         start("visitor", fault, rounds << 8 | u64::from(me), &fds)
     }
 
@@ -121,7 +128,8 @@ fn a_holder_that_dies_before_it_wakes_the_next_one_is_made_up_for() {
     let stage = Stage::new();
     let lease = stage.lease(0);
     let dying = stage.start(1, Some((FaultPoint::LeasePassed, 1)));
-    let other = stage.start(2, None);
+    // Long enough to be in its way for certain.
+    let other = stage.start_for(MANY_ROUNDS, 2, None);
     dying.died();
     lease.forget(1);
     other.succeeded();
