@@ -176,6 +176,11 @@ impl Core {
         } else {
             regular
         };
+        let regular = if self.is_amid_pieces() {
+            regular.min(self.now.millis + 1)
+        } else {
+            regular
+        };
         self.timers
             .next()
             .map_or(regular, |timer| timer.min(regular))

@@ -115,6 +115,12 @@ impl AllAnswers {
         self.is_jammed
     }
 
+    /// Whether something is kept for a peer that has no room for it.
+    pub(crate) fn is_any_kept(&self) -> bool {
+        let mut all = self.all.iter().flatten();
+        all.any(|answers| !answers.outbox.is_empty())
+    }
+
     /// Wakes the peer of a link.
     pub(crate) fn ring(&self, link: usize) {
         if let Some(Some(answers)) = self.all.get(link) {
@@ -198,6 +204,11 @@ impl Incoming {
             }
         }
         Ok(Turn::Empty)
+    }
+
+    /// Whether a frame has come in part.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.inbox.has_begun()
     }
 
     /// Gives the room of what was read back. True if the peer waits for it.

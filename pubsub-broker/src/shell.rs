@@ -32,6 +32,8 @@ const RESTORED_WITHIN: Duration = Duration::from_secs(1);
 
 /// The longest sleep.
 const NAP: Duration = Duration::from_secs(5);
+/// The longest sleep while a large frame is on its way.
+const SHORT_NAP: Duration = Duration::from_millis(1);
 
 /// See the module.
 #[derive(Debug)]
@@ -212,6 +214,7 @@ impl Shell {
         }
         let nap = match self.opens_at {
             Some(at) => at.saturating_duration_since(Instant::now()),
+            None if self.is_amid_pieces() => SHORT_NAP,
             None => NAP,
         };
         let counters = self.party.counters();
@@ -219,6 +222,12 @@ impl Shell {
         doorbell.wait(Some(nap));
         // A peer that died between publishing and announcing must not leave anything lying.
         !self.party.news().any()
+    }
+
+    /// Whether a large frame is on its way: then the rings are looked at again soon, whether or not somebody rings.
+    fn is_amid_pieces(&self) -> bool {
+        let mut incoming = self.incoming.iter().flatten();
+        self.answers.is_any_kept() || incoming.any(Incoming::has_begun)
     }
 
     fn count(&mut self) {

@@ -216,13 +216,13 @@ fn status_shows_every_process() {
     let system = report.get(0).unwrap_or(&report);
     assert_eq!(system["port"], server.port(), "{report}");
     let processes = system["processes"].as_array().expect("a list");
-    assert_eq!(processes.len(), 3, "{report}");
+    assert_eq!(processes.len(), 4, "{report}");
     let mut pids: Vec<i64> = processes
         .iter()
         .filter_map(|process| process["pid"].as_i64())
         .collect();
     pids.sort_unstable();
-    let parts = ["gateway", "storage-worker"]
+    let parts = ["gateway", "storage-worker", "pubsub-broker"]
         .iter()
         .flat_map(|role| server.role(role));
     let mut wanted: Vec<i64> = parts.map(|process| i64::from(process.pid)).collect();

@@ -60,6 +60,13 @@ impl Core {
         lane.is_some_and(|lane| lane.parts.our_position == position)
     }
 
+    /// Whether a frame to or from the broker is on its way in pieces: the rings are looked at again soon, whether
+    /// or not somebody rings.
+    pub(crate) fn is_amid_pieces(&self) -> bool {
+        let lane = self.pubsub.lane.as_ref();
+        lane.is_some_and(|lane| self.pubsub.must_flush || lane.inbox.has_begun())
+    }
+
     /// Looks how far the broker has come. What it has sent until now is dealt with by `take_messages`, behind
     /// what workers have sent until later.
     pub(crate) fn look_at_broker(&mut self) {
@@ -78,6 +85,10 @@ impl Core {
         };
         let mut any = false;
         let mut broken = None;
+        if lane.inbox.has_begun() {
+            // A damaged one is found when it is looked at for its news.
+            let _ = lane.parts.replies.refresh();
+        }
         while !lane.parts.replies.readable().is_empty() {
             any = true;
             match lane.inbox.take(lane.parts.replies.readable()) {

@@ -206,6 +206,12 @@ impl Inbox {
         Ok((len, Some(whole)))
     }
 
+    /// Whether a frame has come in part.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        !self.pieces.is_empty()
+    }
+
     /// Gives large memory back once a frame has been looked at.
     pub fn settle(&mut self) {
         if self.whole.capacity() > 0 {
