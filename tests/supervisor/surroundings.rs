@@ -41,7 +41,7 @@ fn rings_that_do_not_fit_are_refused() {
         "--ring-size",
         "1gb",
         "--storage-workers",
-        "64",
+        "56",
         "--gateway-threads",
         "64",
     ];
